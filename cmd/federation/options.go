@@ -16,6 +16,7 @@ import (
 	"federation/controllers/servicedns/lookup"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative/serverflags"
+	"federation/dnsprovider/config"
 )
 
 // controllersOptions are the settings of the controllers and of DNS.
@@ -136,6 +137,9 @@ func (o *controllersOptions) validate() (err error) {
 	if o.levels, err = readinessplan.ParseLevels(o.readiness); err != nil {
 		return fmt.Errorf("--readiness %w", err)
 	}
-	o.others, err = dnsProviders(o.dnsProviders, o.zone)
+	providers, err := config.Read(o.dnsProviders, o.zone)
+	for _, p := range providers {
+		o.others = append(o.others, servicedns.NamedProvider{Name: p.Name, Provider: p.Provider})
+	}
 	return err
 }

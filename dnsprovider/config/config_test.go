@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func TestDNSProvidersAreMade(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(goodDNSProviders, "DIR", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	providers, err := dnsProviders(file, "example.com")
+	providers, err := Read(file, "example.com")
 	if err != nil || len(providers) != 3 {
 		t.Fatalf("%v, %v", providers, err)
 	}
@@ -46,14 +46,14 @@ func TestDNSProvidersAreMade(t *testing.T) {
 	defer cancel()
 	for i, name := range []string{"office", "inside", "edge"} {
 		p := providers[i]
-		if p.Name != name || p.Local {
-			t.Errorf("provider %d is %q, local %t", i, p.Name, p.Local)
+		if p.Name != name {
+			t.Errorf("provider %d is %q", i, p.Name)
 		}
 		if _, err := p.Records(ctx, "example.com."); err == nil {
 			t.Errorf("%s: reads a zone though nobody listens", name)
 		}
 	}
-	if none, err := dnsProviders("", "example.com"); err != nil || len(none) != 0 {
+	if none, err := Read("", "example.com"); err != nil || len(none) != 0 {
 		t.Errorf("without a file: %v, %v", none, err)
 	}
 }
@@ -85,14 +85,14 @@ func TestDNSProvidersRefuse(t *testing.T) {
 		{"prefix:", "certFile: DIR/secret, prefix:", `certFile "DIR/secret" and keyFile ""`},
 	} {
 		text := strings.Replace(goodDNSProviders, c.change, c.into, 1)
-		_, err := parseDNSProviders([]byte(strings.ReplaceAll(text, "DIR", dir)), "example.com")
+		_, err := parse([]byte(strings.ReplaceAll(text, "DIR", dir)), "example.com")
 		if want := strings.ReplaceAll(c.want, "DIR", dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q for %q: error %v, want one with %q", c.into, c.change, err, want)
 		} else if strings.Contains(err.Error(), "c2l4dGVlbi") {
 			t.Errorf("%v: tells a secret", err)
 		}
 	}
-	if _, err := dnsProviders(filepath.Join(dir, "none"), "example.com"); err == nil || !strings.Contains(err.Error(), "--dns-providers") {
+	if _, err := Read(filepath.Join(dir, "none"), "example.com"); err == nil || !strings.Contains(err.Error(), "--dns-providers") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestWhatIsNotEncryptedMayBeAllowed(t *testing.T) {
 		`coredns: {endpoints: ["https://192.0.2.1:2379"], username: federation, passwordFile: DIR/secret}`,
 		`coredns: {endpoints: ["http://192.0.2.1:2379"]}`, // without a password
 	} {
-		if _, err := parseDNSProviders([]byte("providers:\n- name: a\n  "+strings.ReplaceAll(section, "DIR", dir)), "example.com"); err != nil {
+		if _, err := parse([]byte("providers:\n- name: a\n  "+strings.ReplaceAll(section, "DIR", dir)), "example.com"); err != nil {
 			t.Errorf("%s: %v", section, err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestDNSProvidersOfTheGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	providers, err := parseDNSProviders([]byte("providers:"+strings.ReplaceAll(example, "/etc/federation", dir)), "example.com")
+	providers, err := parse([]byte("providers:"+strings.ReplaceAll(example, "/etc/federation", dir)), "example.com")
 	if err != nil || len(providers) < 3 {
 		t.Errorf("%d providers, %v", len(providers), err)
 	}

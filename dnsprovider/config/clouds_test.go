@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func cloudDir(t *testing.T) string {
 }
 
 func TestCloudsAreMade(t *testing.T) {
-	providers, err := parseDNSProviders([]byte(strings.ReplaceAll(goodClouds, "DIR", cloudDir(t))), "example.com.")
+	providers, err := parse([]byte(strings.ReplaceAll(goodClouds, "DIR", cloudDir(t))), "example.com.")
 	if err != nil || len(providers) != 6 {
 		t.Errorf("%d providers, %v, want 6", len(providers), err)
 	}
@@ -59,7 +59,7 @@ func TestCloudsOfTheGuide(t *testing.T) {
 	_, section, _ := strings.Cut(string(guide), "### Clouds and external-dns")
 	_, example, _ := strings.Cut(section, "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
-	providers, err := parseDNSProviders([]byte(strings.ReplaceAll(example, "/etc/federation", cloudDir(t))), "example.com")
+	providers, err := parse([]byte(strings.ReplaceAll(example, "/etc/federation", cloudDir(t))), "example.com")
 	if err != nil || len(providers) != 3 {
 		t.Errorf("%d providers, %v, want 3", len(providers), err)
 	}
@@ -83,7 +83,7 @@ func TestCloudsThatAreNotWholeAreRefused(t *testing.T) {
 		`route53: {zone: Z1}`:                                                         `unknown field "zone"`,
 	} {
 		text := "providers:\n- name: a\n  " + strings.ReplaceAll(section, "DIR", dir)
-		if _, err := parseDNSProviders([]byte(text), "example.com."); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse([]byte(text), "example.com."); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", section, err, want)
 		}
 	}
