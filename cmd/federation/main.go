@@ -10,16 +10,14 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 
+	"federation/cmd/internal/gc"
+	"federation/cmd/internal/logs"
 	"federation/controllers/supervisor"
 )
-
-func init() { utilruntime.Must(logsapi.AddFeatureGates(feature.DefaultMutableFeatureGate)) }
 
 func main() {
 	if err := command().ExecuteContext(signals()); err != nil {
@@ -43,7 +41,7 @@ func signals() context.Context {
 }
 
 func command() *cobra.Command {
-	logs := logsapi.NewLoggingConfiguration()
+	logging := logsapi.NewLoggingConfiguration()
 	root := &cobra.Command{
 		Use:   "federation",
 		Short: "One API for many Kubernetes clusters",
@@ -57,12 +55,12 @@ gets one name in DNS, and moves when a cluster dies.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			supervisor.ContainPanics()
-			tuneGC(cmd.Context())
+			gc.Tune(cmd.Context())
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
-			return startLogs(logs)
+			return logs.Start(logging)
 		},
 	}
-	logFlags(logs, root.PersistentFlags())
+	logs.AddFlags(logging, root.PersistentFlags())
 	root.AddCommand(serveCommand(), apiserverCommand(), controllersCommand(), pkiCommand())
 	return root
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -23,15 +22,6 @@ import (
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
 )
-
-// hideAll hides the flags of a set from the help, but for those named: they work, few need them.
-func hideAll(fs *pflag.FlagSet, but ...string) {
-	shown := map[string]bool{}
-	for _, name := range but {
-		shown[name] = true
-	}
-	fs.VisitAll(func(f *pflag.Flag) { f.Hidden = !shown[f.Name] })
-}
 
 func serveCommand() *cobra.Command {
 	server, controllers := apiserver.NewOptions(), newControllersOptions()

@@ -1,4 +1,4 @@
-package main
+package logs
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"federation/clusterregistry/wire"
 )
 
-func TestWhatIsWorthALine(t *testing.T) {
+func TestShouldShow(t *testing.T) {
 	for _, test := range []struct {
 		line, function string
 		want           bool
@@ -30,8 +30,8 @@ func TestWhatIsWorthALine(t *testing.T) {
 		{"E1121 status.go:1] apiserver received an error", "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ErrorToAPIStatus", true},
 		{"", "k8s.io/anything", true},
 	} {
-		if got := worth([]byte(test.line), test.function); got != test.want {
-			t.Errorf("worth(%q, %s) is %v", test.line, test.function, got)
+		if got := shouldShow([]byte(test.line), test.function); got != test.want {
+			t.Errorf("shouldShow(%q, %s) is %v", test.line, test.function, got)
 		}
 	}
 }
@@ -40,11 +40,11 @@ func TestWhatIsWorthALine(t *testing.T) {
 func TestNoLevelShowsSecrets(t *testing.T) {
 	logs := logsapi.NewLoggingConfiguration()
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	logFlags(logs, fs)
+	AddFlags(logs, fs)
 	if err := fs.Parse([]string{"-v=9"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := startLogs(logs); err != nil {
+	if err := Start(logs); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { utilruntime.Must(logsapi.ResetForTest(feature.DefaultFeatureGate)) }()
@@ -57,7 +57,7 @@ func TestNoLevelShowsSecrets(t *testing.T) {
 func TestBriefKnowsWhoLogs(t *testing.T) {
 	var out bytes.Buffer
 	logs := logsapi.NewLoggingConfiguration()
-	logFlags(logs, pflag.NewFlagSet("", pflag.ContinueOnError))
+	AddFlags(logs, pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err := logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: brief{&out}}, feature.DefaultFeatureGate); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package main
+// Package gc sets when a process that holds large caches collects its garbage.
+package gc
 
 import (
 	"context"
@@ -24,8 +25,8 @@ const (
 // memory is what a look shows, in bytes.
 type memory struct{ live, held, free, allocated int64 }
 
-// tuneGC sets when garbage is collected, until ctx is done. GOGC and GOMEMLIMIT in the environment go before it.
-func tuneGC(ctx context.Context) {
+// Tune sets when garbage is collected, until ctx is done. GOGC and GOMEMLIMIT in the environment go before it.
+func Tune(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}

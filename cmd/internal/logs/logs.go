@@ -1,4 +1,5 @@
-package main
+// Package logs sets up the log of a process that links the apiserver: brief, and harmless to the terminal that shows it.
+package logs
 
 import (
 	"bytes"
@@ -11,20 +12,24 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/util/feature"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"federation/clusterregistry/wire"
 )
 
-// logFlags adds the flags of logging; of them only -v is shown.
-func logFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
+func init() { utilruntime.Must(logsapi.AddFeatureGates(feature.DefaultMutableFeatureGate)) }
+
+// AddFlags adds the flags of logging; of them only -v is shown.
+func AddFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 	logsapi.AddFlags(logs, fs)
-	hideAll(fs, "v")
+	fs.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "v" })
 	fs.Lookup("v").Usage = "`LEVEL` of the log: 0 changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 to 7 to look for faults; more would show Secrets, and is taken for 7"
 }
 
-func startLogs(logs *logsapi.LoggingConfiguration) error {
+// Start applies the flags. At level 0 it drops what Kubernetes' libraries say at each start.
+func Start(logs *logsapi.LoggingConfiguration) error {
 	logs.Verbosity = min(logs.Verbosity, wire.MostVerbose)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
 		return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: escaping{os.Stderr}}, feature.DefaultFeatureGate)
@@ -58,27 +63,26 @@ func (e escaping) Write(line []byte) (int, error) {
 type brief struct{ out io.Writer }
 
 func (b brief) Write(line []byte) (int, error) {
-	if !worth(line, caller()) {
+	if !shouldShow(line, caller()) {
 		return len(line), nil
 	}
 	return b.out.Write(line)
 }
 
-// habitual are warnings and errors of each start, and of each watch of a cluster that went away, which
-// our own lines tell about.
+// Ignored are warnings and errors of each start, and of each watch of a cluster that went away: our own lines say the same.
 var (
-	habitual      = []string{"The manifest file is empty, ignoring.", "kube-apiserver-legacy-service-account-token-tracking"}
-	habitualFrom  = []string{"k8s.io/apiserver/pkg/server.", "k8s.io/component-base/compatibility.", "k8s.io/client-go/tools/cache."}
-	spokenOf      = []string{"federation/", "main.", "k8s.io/client-go/tools/leaderelection."}
-	loggingItself = []string{"k8s.io/klog/", "github.com/go-logr/", "k8s.io/component-base/logs/"}
+	ignoredMessages = []string{"The manifest file is empty, ignoring.", "kube-apiserver-legacy-service-account-token-tracking"}
+	ignoredCallers  = []string{"k8s.io/apiserver/pkg/server.", "k8s.io/component-base/compatibility.", "k8s.io/client-go/tools/cache."}
+	shownCallers    = []string{"federation/", "main.", "k8s.io/client-go/tools/leaderelection."}
+	loggingCallers  = []string{"k8s.io/klog/", "github.com/go-logr/", "k8s.io/component-base/logs/"}
 )
 
-// worth tells of a line, logged by a function, whether an operator should see it.
-func worth(line []byte, function string) bool {
-	if hasPrefix(function, spokenOf) || len(line) == 0 {
+// shouldShow reports whether an operator should see a line that the function logged.
+func shouldShow(line []byte, function string) bool {
+	if hasPrefix(function, shownCallers) || len(line) == 0 {
 		return true
 	}
-	for _, text := range habitual {
+	for _, text := range ignoredMessages {
 		if bytes.Contains(line, []byte(text)) {
 			return false
 		}
@@ -87,7 +91,7 @@ func worth(line []byte, function string) bool {
 	case 'I':
 		return false
 	case 'W':
-		return !hasPrefix(function, habitualFrom)
+		return !hasPrefix(function, ignoredCallers)
 	default:
 		return true
 	}
@@ -99,7 +103,7 @@ func caller() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for {
 		frame, more := frames.Next()
-		if !more || !hasPrefix(frame.Function, loggingItself) {
+		if !more || !hasPrefix(frame.Function, loggingCallers) {
 			return frame.Function
 		}
 	}

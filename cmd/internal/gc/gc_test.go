@@ -1,4 +1,4 @@
-package main
+package gc
 
 import "testing"
 
@@ -13,7 +13,7 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-func TestAQuietProcessGivesMemoryBack(t *testing.T) {
+func TestMemory_AQuietProcessGivesItBack(t *testing.T) {
 	for _, c := range []struct {
 		name                        string
 		live, held, free, allocated int64 // MiB
