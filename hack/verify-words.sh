@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 prose=(README.md docs scheduler controllers dnsprovider nodeagent apiserver cmd
-  ':(exclude)controllers/fleettest' ':(exclude)cmd/federation/' ':(exclude)docs/reference' ':(exclude)docs/performance.md' ':(exclude)*_test.go' ':(exclude)*/testdata/*')
+  ':(exclude)controllers/fleettest' ':(exclude)docs/reference' ':(exclude)docs/performance.md' ':(exclude)*_test.go' ':(exclude)*/testdata/*')
 back=0
 
 # retired LIST PATH...: prints each use of a retired word of the list, and what to write instead.

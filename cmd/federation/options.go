@@ -44,7 +44,7 @@ type controllersOptions struct {
 	unschedulable    time.Duration
 	clusterSetIPs    []string // networks
 	ranges           clustersetipplan.Ranges
-	endpoints        bool // members are told of each other
+	endpoints        bool // members get EndpointSlices of each other
 	parts            *supervisor.Supervisor
 }
 

@@ -191,7 +191,7 @@ func (o once) Engage(ctx context.Context, m *clusterregistry.Member) error {
 			wait = min(2*wait, servedLast)
 		}
 		if err := o.engager.Engage(ctx, m); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Objects of a custom kind do not get to a cluster until it is connected anew", "cluster", m.Name, "resource", o.resource)
+			klog.FromContext(ctx).Error(err, "Failed to engage a cluster for a custom kind, will retry when it reconnects", "cluster", m.Name, "resource", o.resource)
 		}
 	})
 	return nil

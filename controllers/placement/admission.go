@@ -34,7 +34,7 @@ type Admitter struct {
 	clusters map[types.NamespacedName]*v1beta1.Cluster
 	policies map[types.NamespacedName]*v1beta1.PlacementPolicy
 	grants   map[types.NamespacedName]*v1beta1.DNSNameGrant
-	world    *plan.World // nil: to be made anew
+	world    *plan.World // nil: to be made again
 	given    []given     // by time: what the world's ledger is without
 }
 
@@ -185,7 +185,7 @@ func (p *Admitter) recent(now time.Time) []given {
 	return p.given[old:]
 }
 
-// look returns the world as it is. One made anew has the room that reports say, less what was given since.
+// look returns the world as it is. A new one has the room that reports say, less what was given since.
 func (p *Admitter) look(now time.Time) *plan.World {
 	if p.world != nil {
 		return p.world

@@ -21,7 +21,7 @@ import (
 	"federation/dnsprovider/rfc2136"
 )
 
-// secretFile returns what reads a secret: anew each time, so that a file that is replaced counts.
+// secretFile returns what reads a secret, each time from the file, so that one that is replaced counts.
 func secretFile(field, file string) func() (string, error) {
 	return func() (string, error) {
 		if file == "" {
@@ -147,7 +147,7 @@ func (f tlsFiles) config() (*tls.Config, error) {
 		if _, err := read(); err != nil {
 			return nil, fmt.Errorf("certFile %q and keyFile %q: %w", f.CertFile, f.KeyFile, err)
 		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // anew, as they are replaced
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // read each time, as they are replaced
 			cert, err := read()
 			return &cert, err
 		}
