@@ -1,10 +1,16 @@
-// Package scheduler decides which clusters hold how many replicas of an object. Plan is a pure function of values. It
-// returns the numbers and the reason for each.
+// Package scheduler decides which clusters hold federated objects, and how many replicas of them. It is pure: values in, the
+// placement and its reasons out.
 //
-// Replicas are divided by Sainte-Laguë's method (each further replica goes to the cluster with the greatest
-// weight / (2·replicas + 1)) within a lower and an upper bound per cluster. The method is monotone: one more replica
-// moves no other. Rounding up quotas (Federation v1) and the largest remainder are not monotone. Minimums, maximums,
-// capacity and "rebalance" are only bounds.
+//	w := scheduler.NewWorld(clusters, policies)   // all that decisions depend on besides the object
+//	o, err := scheduler.Read(u)                   // one object, reduced to what matters
+//	d := scheduler.Decide(o, w, now)              // where it goes, why, and how long that holds
+//	all := scheduler.DecideAll(objects, w, now)   // many, by priority, from one ledger of room
 //
-// The cost is O(clusters · log clusters), independent of the number of replicas.
+// What runs where is read from the last placement, not from the members. So a decision needs no answer from a member, and is
+// the same after a restart. Deciding again on the result of a decision changes nothing.
+//
+// A decision takes these steps: the governing policy, and the annotations that override it (wants.go); what each cluster may
+// have: as much as there is room for, no more than it has, or nothing (seats.go); the division among these clusters, by
+// apportion (draft.go); and, while clusters are out or returning, a step from the current towards the desired state that is no
+// larger than necessary (failback.go).
 package scheduler

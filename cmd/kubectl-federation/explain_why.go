@@ -9,8 +9,8 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	customplan "federation/controllers/customkinds/plan"
-	placement "federation/controllers/placement/plan"
 	propagation "federation/controllers/propagation/plan"
+	"federation/scheduler"
 )
 
 // decision is the placement's decision about one object.
@@ -45,14 +45,14 @@ func (d *decision) policyName() string {
 // replayDecision runs the placement controller's own functions on what was read. It does not know what other objects have taken
 // of the room since the clusters reported it.
 func replayDecision(e evidence) decision {
-	o, err := placement.Read(e.object)
+	o, err := scheduler.Read(e.object)
 	if err != nil {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
-	w := placement.NewWorld(e.clusters, e.policies)
+	w := scheduler.NewWorld(e.clusters, e.policies)
 	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only if nothing refers to it
 	followReferrers(&o, w, e.referrers)
-	d := placement.Decide(o, w, e.now)
+	d := scheduler.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
 	if d.None {
 		named := e.isDefinition() && len(customplan.Wanted([]customplan.Definition{customplan.Read(e.object)}, e.policies)) > 0
@@ -86,22 +86,22 @@ func (d *decision) keepsReplicas() bool {
 }
 
 // followReferrers lets an object go where its referrers go, if they take it along.
-func followReferrers(o *placement.Object, w *placement.World, referrers []*unstructured.Unstructured) {
+func followReferrers(o *scheduler.Object, w *scheduler.World, referrers []*unstructured.Unstructured) {
 	with := *w
 	with.SecretsEverywhere = false // the object decides whether that takes it along
-	var from []placement.Reach
+	var from []scheduler.Reach
 	for _, u := range referrers {
-		r, err := placement.Read(u)
+		r, err := scheduler.Read(u)
 		if err != nil || u.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if slices.Contains(with.References(&r), v1beta1.Reference{Kind: o.Kind, Name: o.Name}) {
-			from, o.Followed = append(from, with.Reach(&r, placement.Standing(&r))), append(o.Followed, r.Kind+" "+r.Name)
+			from, o.Followed = append(from, with.Reach(&r, scheduler.Standing(&r))), append(o.Followed, r.Kind+" "+r.Name)
 		}
 	}
 	if from != nil {
 		slices.Sort(o.Followed)
-		o.Follow = placement.Follow(from)
+		o.Follow = scheduler.Follow(from)
 	}
 	if w.SecretsEverywhere && o.Follow != nil && !o.Follow.Everywhere {
 		o.Follow, o.Followed = nil, nil // it goes everywhere for another reason

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/scheduler"
+	"federation/scheduler/apportion"
 )
 
 // planCommand holds the flags of "plan replicas" as they were given.
@@ -69,14 +69,14 @@ func (o *planCommand) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	print, ok := map[string]func(io.Writer, scheduler.Result) error{"table": printTable, "json": printJSON, "yaml": printYAML}[o.output]
+	print, ok := map[string]func(io.Writer, apportion.Result) error{"table": printTable, "json": printJSON, "yaml": printYAML}[o.output]
 	if !ok {
 		return fmt.Errorf("--output %q: must be table, json or yaml", o.output)
 	}
-	return print(out, scheduler.Plan(request))
+	return print(out, apportion.Plan(request))
 }
 
-func (o *planCommand) request() (r scheduler.Request, err error) {
+func (o *planCommand) request() (r apportion.Request, err error) {
 	if r.Replicas, err = parseNumber("--replicas", o.replicas); err != nil {
 		return r, err
 	}
@@ -93,7 +93,7 @@ func (o *planCommand) request() (r scheduler.Request, err error) {
 		return r, err
 	}
 	for _, name := range names {
-		c := scheduler.Cluster{Name: name, Current: current[name]}
+		c := apportion.Cluster{Name: name, Current: current[name]}
 		if n, ok := capacity[name]; ok {
 			c.Capacity = &n
 		}
@@ -177,7 +177,7 @@ type printed struct {
 	Unschedulable int64            `json:"unschedulable,omitempty"`
 }
 
-func forPrograms(r scheduler.Result) printed {
+func forPrograms(r apportion.Result) printed {
 	p := printed{Plan: r.Plan, Overflow: map[string]int64{}, Unschedulable: r.Unschedulable}
 	for name, n := range r.Overflow {
 		if n > 0 {
@@ -187,11 +187,11 @@ func forPrograms(r scheduler.Result) printed {
 	return p
 }
 
-func printJSON(out io.Writer, r scheduler.Result) error {
+func printJSON(out io.Writer, r apportion.Result) error {
 	return json.NewEncoder(out).Encode(forPrograms(r))
 }
 
-func printYAML(out io.Writer, r scheduler.Result) error {
+func printYAML(out io.Writer, r apportion.Result) error {
 	b, err := yaml.Marshal(forPrograms(r))
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func printYAML(out io.Writer, r scheduler.Result) error {
 	return err
 }
 
-func printTable(out io.Writer, r scheduler.Result) error {
+func printTable(out io.Writer, r apportion.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY\n")
 	names := make([]string, 0, len(r.Plan))

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"federation/scheduler"
+	"federation/scheduler/apportion"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -93,7 +93,7 @@ func TestPlanReplicasAsYAML(t *testing.T) {
 
 func TestPlanReplicasAsTable(t *testing.T) {
 	var out strings.Builder
-	err := printTable(&out, scheduler.Result{
+	err := printTable(&out, apportion.Result{
 		Plan: map[string]int64{"west": 10, "east-a": 20}, Overflow: map[string]int64{"west": 7}, Unschedulable: 3,
 		Reasons: map[string][]string{"west": {"one", "two"}},
 	})

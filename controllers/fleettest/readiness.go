@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	"federation/controllers/readiness/plan"
 	review "federation/controllers/review/plan"
 	names "federation/controllers/servicedns/plan"
+	placement "federation/scheduler"
 )
 
 // info says how the fleet's federation is set up.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	propagation "federation/controllers/propagation/plan"
 	servicedns "federation/controllers/servicedns/plan"
+	placement "federation/scheduler"
 )
 
 // many are a thousand clusters with names of so many bytes.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // seenAfter is how long a capacity report may take to count the pods of a new object.
@@ -26,7 +26,7 @@ const seenAfter = 30 * time.Second
 // about is left to the controller, and all of it until Clusters and policies have been read.
 type Admitter struct {
 	now func() time.Time
-	// SecretsEverywhere is plan.World's; it is set before Follow.
+	// SecretsEverywhere is scheduler.World's; it is set before Follow.
 	SecretsEverywhere bool
 
 	mu       sync.Mutex
@@ -34,8 +34,8 @@ type Admitter struct {
 	clusters map[types.NamespacedName]*v1beta1.Cluster
 	policies map[types.NamespacedName]*v1beta1.PlacementPolicy
 	grants   map[types.NamespacedName]*v1beta1.DNSNameGrant
-	world    *plan.World // nil: to be made again
-	given    []given     // by time: what the world's ledger is without
+	world    *scheduler.World // nil: to be made again
+	given    []given          // by time: what the world's ledger is without
 }
 
 // given is a decision whose pods are not in the capacity reports yet.
@@ -147,13 +147,13 @@ func (p *Admitter) Place(u *unstructured.Unstructured) string {
 	if !p.synced || len(p.clusters) == 0 {
 		return ""
 	}
-	o, err := plan.Read(u)
+	o, err := scheduler.Read(u)
 	if err != nil {
 		return "" // validation refuses it
 	}
 	now := p.now()
 	w := p.look(now)
-	d := plan.Decide(o, w, now)
+	d := scheduler.Decide(o, w, now)
 	if d.None || d.Wait || d.Placement.Unschedulable > 0 || len(d.Notes) > 0 || !o.Divided && !d.Placement.Everywhere {
 		return ""
 	}
@@ -186,7 +186,7 @@ func (p *Admitter) recent(now time.Time) []given {
 }
 
 // look returns the world as it is. A new one has the room that reports say, less what was given since.
-func (p *Admitter) look(now time.Time) *plan.World {
+func (p *Admitter) look(now time.Time) *scheduler.World {
 	if p.world != nil {
 		return p.world
 	}
@@ -198,7 +198,7 @@ func (p *Admitter) look(now time.Time) *plan.World {
 	for _, policy := range p.policies {
 		policies = append(policies, policy)
 	}
-	p.world = plan.NewWorld(clusters, policies)
+	p.world = scheduler.NewWorld(clusters, policies)
 	p.world.Terse, p.world.SecretsEverywhere = true, p.SecretsEverywhere
 	p.given = p.recent(now)
 	for _, g := range p.given {

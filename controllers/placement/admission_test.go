@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 func readyCluster(name string) *v1beta1.Cluster {
@@ -58,11 +58,11 @@ func TestAdmitter_DecidesAsTheControllerDoes(t *testing.T) {
 		for key, v := range annotations {
 			all[key] = v
 		}
-		o, err := plan.Read(newReplicaSet(10, all))
+		o, err := scheduler.Read(newReplicaSet(10, all))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := plan.Decide(o, p.world, p.now().Add(time.Minute)); d.Changed {
+		if d := scheduler.Decide(o, p.world, p.now().Add(time.Minute)); d.Changed {
 			t.Errorf("%v: placed as %s, the controller wants %s", annotations, value, d.Value())
 		}
 	}

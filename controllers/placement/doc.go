@@ -4,7 +4,7 @@
 //	c, err := placement.New(options)
 //	err = c.Run(ctx)
 //
-// The pure functions of plan decide, one object after another, from one ledger of room: a decision takes its room at once, and
+// The pure functions of scheduler decide, one object after another, from one ledger of room: a decision takes its room at once, and
 // the room stays reserved until the cluster's capacity report can include the pods. When clusters or policies change, one pass
 // decides all objects, in the order of their priority, before the first is written. They are then written in that order, many
 // in parallel.

@@ -14,7 +14,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // kinds are the placed kinds: the built-in ones, and custom ones that policies name.
@@ -91,7 +91,7 @@ func comparableSpec(u *unstructured.Unstructured) string {
 		refers = v1beta1.References(u.GroupVersionKind().GroupKind(), u.Object)
 	}
 	return fmt.Sprint(refers, u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp() != nil, spec["replicas"], spec["parallelism"], u.GetLabels(),
-		a[plan.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.CreatedPodsAnnotation])
+		a[scheduler.Preferences(u.GroupVersionKind().GroupKind())], "\x00", a[v1beta1.ClusterSelectorAnnotation], "\x00", a[v1beta1.CreatedPodsAnnotation])
 }
 
 func placementOf(u *unstructured.Unstructured) string {
@@ -113,7 +113,7 @@ func (c *Controller) watchClusters() error {
 		if c.events.recordChange(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
 			c.reportPolicies()
 		}
-		if c.events.recordChange(u.GetName(), use, plan.Usability(cluster)) {
+		if c.events.recordChange(u.GetName(), use, scheduler.Usability(cluster)) {
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
 			c.decide.AddAfter(key{resource: short}, roomPause)

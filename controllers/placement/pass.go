@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
 	"federation/controllers/supervisor"
+	"federation/scheduler"
 )
 
 // item is an object in a pass.
 type item struct {
 	key
 	u *unstructured.Unstructured
-	plan.Object
+	scheduler.Object
 }
 
 // decideWhatComes processes the queue in batches until it is shut down.
@@ -93,12 +93,12 @@ func (c *Controller) placeBatch(ctx context.Context, batch []key, now time.Time)
 	}
 }
 
-func priorityOrder(items []item, w *plan.World) []int {
-	objects := make([]plan.Object, len(items))
+func priorityOrder(items []item, w *scheduler.World) []int {
+	objects := make([]scheduler.Object, len(items))
 	for i := range items {
 		objects[i] = items[i].Object
 	}
-	return plan.Order(objects, w)
+	return scheduler.Order(objects, w)
 }
 
 // expandPasses replaces passes by their objects.
@@ -173,7 +173,7 @@ func (c *Controller) readItem(k key) (item, bool) {
 	if !isFederated(k, u) {
 		return item{}, false
 	}
-	o, err := plan.Read(u)
+	o, err := scheduler.Read(u)
 	if err != nil {
 		c.Recorder.Event(u, corev1.EventTypeWarning, "InvalidPlacement", err.Error())
 		return item{}, false // its next change enqueues it
@@ -207,9 +207,9 @@ type change struct {
 }
 
 // placeObject decides one object, and records what follows for others.
-func (c *Controller) placeObject(i *item, w *plan.World, now time.Time) (change, bool) {
+func (c *Controller) placeObject(i *item, w *scheduler.World, now time.Time) (change, bool) {
 	c.setReferrers(i)
-	d := plan.Decide(i.Object, w, now)
+	d := scheduler.Decide(i.Object, w, now)
 	if d.LookAgain > 0 {
 		c.decide.AddAfter(i.key, d.LookAgain)
 	}

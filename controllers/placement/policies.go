@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // statusPause is the delay that batches changes into one write of a policy's status.
@@ -148,7 +148,7 @@ func (c *Controller) acceptedCondition(p *v1beta1.PlacementPolicy) metav1.Condit
 		out.Status, out.Reason = metav1.ConditionFalse, "KindForbidden"
 	}
 	says := slices.Concat(not, nowhere, partly)
-	if reason, why := plan.Impossible(p, clusters); reason != "" {
+	if reason, why := scheduler.Impossible(p, clusters); reason != "" {
 		says = append(says, why)
 		if out.Status == metav1.ConditionTrue {
 			out.Status, out.Reason = metav1.ConditionFalse, reason

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
 	"federation/controllers/supervisor"
+	"federation/scheduler"
 )
 
 // setReferrers sets where the referrers of an object go.
 func (c *Controller) setReferrers(i *item) {
-	var from []plan.Reach
+	var from []scheduler.Reach
 	for k := range c.state.referred[reference{i.Namespace, v1beta1.Reference{Kind: i.Kind, Name: i.Name}}] {
 		r := c.state.refers[k]
 		from = append(from, r.reach)
@@ -26,11 +26,11 @@ func (c *Controller) setReferrers(i *item) {
 		return
 	}
 	slices.Sort(i.Followed)
-	i.Follow = plan.Follow(from)
+	i.Follow = scheduler.Follow(from)
 }
 
 // takeAlong enqueues what an object refers to and takes along, if that or its clusters changed.
-func (c *Controller) takeAlong(i *item, d *plan.Decision, w *plan.World) {
+func (c *Controller) takeAlong(i *item, d *scheduler.Decision, w *scheduler.World) {
 	next := referrer{kind: i.Kind, reach: w.Reach(&i.Object, d)}
 	if !d.Wait {
 		next.to = w.References(&i.Object)
@@ -52,7 +52,7 @@ func (c *Controller) recordReferences(ctx context.Context) {
 		for _, name := range c.objectNames(resource, "") {
 			_ = supervisor.Protect(ctx, "placement", func() error { // it is requeued
 				if i, ok := c.readItem(key{resource, name}); ok {
-					c.takeAlong(&i, plan.Standing(&i.Object), w)
+					c.takeAlong(&i, scheduler.Standing(&i.Object), w)
 				}
 				return nil
 			})

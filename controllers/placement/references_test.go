@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 var (
@@ -105,7 +105,7 @@ func TestASecretThatNothingRefersTo(t *testing.T) {
 			if everywhere {
 				return
 			}
-			if p := v1beta1.ParsePlacement(f.annotation(secrets, "pass")); len(p.Notes) != 1 || p.Notes[0] != plan.Unreferred {
+			if p := v1beta1.ParsePlacement(f.annotation(secrets, "pass")); len(p.Notes) != 1 || p.Notes[0] != scheduler.Unreferred {
 				t.Errorf("notes %q", p.Notes)
 			}
 			select {

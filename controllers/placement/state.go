@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // state is what the deciding goroutine remembers between objects.
 type state struct {
 	clusters map[string]read[v1beta1.Cluster]
 	policies map[string]read[v1beta1.PlacementPolicy]
-	world    *plan.World
+	world    *scheduler.World
 	reserved map[string][]reservation // by cluster
 	short    map[key]bool             // objects short of room, or whose pods are
 	refers   map[key]referrer         // objects that take along what they refer to
@@ -40,7 +40,7 @@ type reservation struct {
 // referrer is an object that takes along what it refers to.
 type referrer struct {
 	kind  string
-	reach plan.Reach
+	reach scheduler.Reach
 	to    []v1beta1.Reference
 }
 
@@ -63,12 +63,12 @@ func newState() state {
 }
 
 // snapshot returns the current world. It is rebuilt only if a cluster or a policy has changed.
-func (c *Controller) snapshot(now time.Time) *plan.World {
+func (c *Controller) snapshot(now time.Time) *scheduler.World {
 	s := &c.state
 	clusters, newClusters := refreshDecoded(s.clusters, c.Informers(v1beta1.ClustersResource).GetStore().List(), readCluster)
 	policies, newPolicies := refreshDecoded(s.policies, c.Informers(v1beta1.PoliciesResource).GetStore().List(), readPolicy)
 	if s.world == nil || newClusters || newPolicies || s.ledgerStale(now) {
-		s.world = plan.NewWorld(clusters, policies)
+		s.world = scheduler.NewWorld(clusters, policies)
 		s.world.Terse, s.world.Grace, s.world.SecretsEverywhere = true, c.GracePeriod, c.SecretsEverywhere
 		s.reserve(now)
 	}
@@ -125,7 +125,7 @@ func (s *state) reserve(now time.Time) {
 }
 
 // assign takes from the ledger what a decision adds to clusters, and keeps it reserved.
-func (s *state) assign(o *plan.Object, d *plan.Decision, now time.Time) {
+func (s *state) assign(o *scheduler.Object, d *scheduler.Decision, now time.Time) {
 	if !s.world.Ledger.Limits() || !o.Divided || !d.Changed {
 		return
 	}

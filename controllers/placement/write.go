@@ -16,7 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
-	"federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 const (
@@ -33,7 +33,7 @@ type intent struct {
 	was      string                     // the value that it replaces
 	first    bool                       // there was no placement before
 	quiet    bool                       // without an event
-	decision plan.Decision
+	decision scheduler.Decision
 	done     bool // it is written,
 	left     resourceversion.Left
 }
@@ -184,7 +184,7 @@ func (c *Controller) emitEvents(in *intent) {
 	}
 	switch {
 	case d.Unreferred && !in.quiet:
-		c.Recorder.Event(in.u, corev1.EventTypeNormal, "Unreferenced", "In no cluster: "+plan.Unreferred)
+		c.Recorder.Event(in.u, corev1.EventTypeNormal, "Unreferenced", "In no cluster: "+scheduler.Unreferred)
 	case len(d.Placement.Notes) > 0 && !d.Unreferred:
 		c.Recorder.Event(in.u, corev1.EventTypeWarning, "PlacementConstraintsNotMet", strings.Join(d.Placement.Notes, "; "))
 	}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	"federation/controllers/readiness/plan"
 	review "federation/controllers/review/plan"
 	names "federation/controllers/servicedns/plan"
+	"federation/scheduler"
 )
 
 // takeIn takes in the changes since the last time, and marks the domains whose loss they may affect.
@@ -146,7 +146,7 @@ func (c *Controller) updateObject(k key) review.Touched {
 		return review.Touched{} // its records stay
 	}
 	if u != nil && u.GetDeletionTimestamp() == nil {
-		if o, err := placement.Read(u); err == nil {
+		if o, err := scheduler.Read(u); err == nil {
 			return c.fleet.Set(o)
 		}
 	}

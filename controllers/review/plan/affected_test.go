@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	names "federation/controllers/servicedns/plan"
+	"federation/scheduler"
 )
 
 // TestAffectedOnly checks that a review of what is affected equals one that decides every object and every name, and
@@ -34,7 +34,7 @@ func TestAffectedOnly(t *testing.T) {
 			if want := wholeRecords(&f.Input, then); !reflect.DeepEqual(got.Records, want) {
 				t.Fatalf("seed %d, %+v: records\n%s\nof all:\n%s", seed, spec, asText(got.Records), asText(want))
 			}
-			some := len(affectedObjects(f.Objects, placement.NewWorld(then, f.Policies), got.Clusters))
+			some := len(affectedObjects(f.Objects, scheduler.NewWorld(then, f.Policies), got.Clusters))
 			decided, passed, moved, unschedulable = decided+some, passed+len(f.Objects)-some, moved+len(got.Moves), unschedulable+int(got.ReplicasUnschedulable)
 		}
 	}
@@ -47,9 +47,9 @@ func TestAffectedOnly(t *testing.T) {
 // whole decides all objects.
 func whole(t *testing.T, in *Input, then []*v1beta1.Cluster, lost []string, seed int64) (all []v1beta1.ReplicaMove) {
 	t.Helper()
-	w := placement.NewWorld(then, in.Policies)
-	decisions := placement.DecideAll(in.Objects, w, in.Now)
-	for _, i := range placement.Order(in.Objects, w) {
+	w := scheduler.NewWorld(then, in.Policies)
+	decisions := scheduler.DecideAll(in.Objects, w, in.Now)
+	for _, i := range scheduler.Order(in.Objects, w) {
 		o, d := &in.Objects[i], &decisions[i]
 		if m, ok := replicaMove(o, d, lost); ok {
 			all = append(all, m)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // large returns a federation of 1,000 clusters in 100 zones of 10 regions, with 10,000 Deployments of 6 replicas in 6
@@ -77,9 +77,9 @@ func BenchmarkReview(b *testing.B) {
 		}
 		run("moves", func() { replicaMoves(in, then, lost) })
 		run("moves-all-decided", func() {
-			w := placement.NewWorld(then, in.Policies)
-			placement.DecideAll(in.Objects, w, in.Now)
-			placement.Order(in.Objects, w)
+			w := scheduler.NewWorld(then, in.Policies)
+			scheduler.DecideAll(in.Objects, w, in.Now)
+			scheduler.Order(in.Objects, w)
 		})
 		run("records", func() { recordChanges(in, then) })
 		run("review", func() { Review(in, spec) })

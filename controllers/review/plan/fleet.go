@@ -9,9 +9,9 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failover "federation/controllers/failover/plan"
-	placement "federation/controllers/placement/plan"
 	names "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
+	"federation/scheduler"
 )
 
 // Fleet answers repeated questions about losses. It knows which objects are in which clusters, and which of the others
@@ -23,10 +23,10 @@ type Fleet struct {
 	info     v1beta1.Info
 	zone     string // canonical; "" if names are not known
 	settings failover.Settings
-	world    *placement.World // current
+	world    *scheduler.World // current
 	usable   map[string]usable
 
-	objects  map[string]*placement.Object
+	objects  map[string]*scheduler.Object
 	at       index // of objects
 	unsteady map[string]bool
 	named    map[string]*names.Object
@@ -73,10 +73,10 @@ func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
 		zone = ""
 	}
 	f := &Fleet{
-		info: info, zone: zone, settings: settings, objects: map[string]*placement.Object{}, at: index{}, unsteady: map[string]bool{},
+		info: info, zone: zone, settings: settings, objects: map[string]*scheduler.Object{}, at: index{}, unsteady: map[string]bool{},
 		named: map[string]*names.Object{}, namedAt: index{}, claims: names.NewClaims(names.Zone{Federation: info.Name, Name: zone}), usable: map[string]usable{},
 	}
-	f.world = placement.NewWorld(nil, nil)
+	f.world = scheduler.NewWorld(nil, nil)
 	return f
 }
 
@@ -89,14 +89,14 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 		was := f.usable[c.Name]
 		is := was
 		if was.of != c {
-			is = usable{c, placement.Usability(c) + names.Usability(c) + fmt.Sprint(failover.Drilled(c))}
+			is = usable{c, scheduler.Usability(c) + names.Usability(c) + fmt.Sprint(failover.Drilled(c))}
 		}
 		all = all || is.how != was.how
 		now[c.Name] = is
 	}
 	stuck := append(stuckIn(f.clusters), stuckIn(clusters)...)
 	f.clusters, f.policies, f.usable = clusters, policies, now
-	f.world = placement.NewWorld(clusters, policies)
+	f.world = scheduler.NewWorld(clusters, policies)
 	f.world.Terse = true
 	if all {
 		stuck = slices.Collect(maps.Keys(f.objects))
@@ -124,7 +124,7 @@ func stuckIn(clusters []*v1beta1.Cluster) (keys []string) {
 
 func keyOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-func (f *Fleet) setSteady(key string, o *placement.Object) (steady bool) {
+func (f *Fleet) setSteady(key string, o *scheduler.Object) (steady bool) {
 	if steady = f.world.Steady(o); steady {
 		delete(f.unsteady, key)
 	} else {
@@ -134,14 +134,14 @@ func (f *Fleet) setSteady(key string, o *placement.Object) (steady bool) {
 }
 
 // Object returns an object with divided replicas as last taken in, or nil.
-func (f *Fleet) Object(kind, namespace, name string) *placement.Object {
+func (f *Fleet) Object(kind, namespace, name string) *scheduler.Object {
 	return f.objects[keyOf(kind, namespace, name)]
 }
 
 // Set takes in the current state of an object with divided replicas.
-func (f *Fleet) Set(o placement.Object) Touched {
+func (f *Fleet) Set(o scheduler.Object) Touched {
 	key := keyOf(o.Kind, o.Namespace, o.Name)
-	if was := f.objects[key]; was != nil && placement.Alike(was, &o) {
+	if was := f.objects[key]; was != nil && scheduler.Alike(was, &o) {
 		f.objects[key].Current = o.Current // which remembers more
 		return Touched{}
 	}
@@ -167,7 +167,7 @@ func (f *Fleet) Drop(kind, namespace, name string) (touched Touched) {
 }
 
 // clustersOf returns the clusters in which an object has replicas that can be lost.
-func clustersOf(o *placement.Object) (some []string) {
+func clustersOf(o *scheduler.Object) (some []string) {
 	if o.Current == nil || o.Finished {
 		return nil
 	}
@@ -231,7 +231,7 @@ func servedIn(o *names.Object) (some []string) {
 }
 
 // affectedBy returns the objects that must be decided for a loss, in no order.
-func (f *Fleet) affectedBy(lost []string) (some []placement.Object) {
+func (f *Fleet) affectedBy(lost []string) (some []scheduler.Object) {
 	keys := maps.Clone(f.unsteady)
 	for _, c := range lost {
 		maps.Copy(keys, f.at[c])

@@ -9,7 +9,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failover "federation/controllers/failover/plan"
-	placement "federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // asFleet returns a fleet of what an input has.
@@ -178,7 +178,7 @@ func TestRoomThatIsLeft(t *testing.T) {
 		t.Errorf("gets replicas: %v", got)
 	}
 	for n, want := range map[string]bool{`{"east-a":2}`: true, `{"east-a":3}`: false, `{"west-a":9}`: true} {
-		o, err := placement.Read(replicas("other", n, nil))
+		o, err := scheduler.Read(replicas("other", n, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // fleet is a random federation: clusters in zones with little room, and objects that were placed before the world
@@ -126,7 +126,7 @@ func (f *fleet) workload(name string) *unstructured.Unstructured {
 	u.SetName(name)
 	u.SetLabels(map[string]string{"policy": fmt.Sprint("p", f.rng.Intn(12))})
 	if f.one(8) {
-		u.SetAnnotations(map[string]string{placement.Preferences(u.GroupVersionKind().GroupKind()): fmt.Sprintf(
+		u.SetAnnotations(map[string]string{scheduler.Preferences(u.GroupVersionKind().GroupKind()): fmt.Sprintf(
 			`{"rebalance":%t,"clusters":{"*":{"weight":1,"minReplicas":%d}}}`, f.one(2), f.rng.Intn(2))})
 	}
 	return u
@@ -158,8 +158,8 @@ func (f *fleet) service(name string) *unstructured.Unstructured {
 // settle places all objects, some for the first time, and then all again.
 func (f *fleet) settle() {
 	for range 2 {
-		w := placement.NewWorld(f.Clusters, f.Policies)
-		for i, d := range placement.DecideAll(f.Objects, w, f.Now.Add(-time.Hour)) {
+		w := scheduler.NewWorld(f.Clusters, f.Policies)
+		for i, d := range scheduler.DecideAll(f.Objects, w, f.Now.Add(-time.Hour)) {
 			if o := &f.Objects[i]; !f.one(30) {
 				next := d.Placement
 				o.Current = &next

@@ -4,14 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	names "federation/controllers/servicedns/plan"
+	"federation/scheduler"
 )
 
 // AddObject adds an object with divided replicas. One that is being deleted, or whose annotations cannot be parsed, is
 // not moved.
 func (in *Input) AddObject(u *unstructured.Unstructured) {
-	if o, err := placement.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
+	if o, err := scheduler.Read(u); err == nil && u.GetDeletionTimestamp() == nil {
 		in.Objects = append(in.Objects, o)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failover "federation/controllers/failover/plan"
-	placement "federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // Loss is what a long loss of some clusters would do.
@@ -48,15 +48,15 @@ type ObjectLoss struct {
 func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	in := f.inputAt(now)
 	then := withLost(f.clusters, lost, now)
-	w := placement.NewWorld(then, f.policies)
+	w := scheduler.NewWorld(then, f.policies)
 	w.Terse = true
 	before := *w
 	before.Ledger = w.Ledger.Clone()
 	objects := f.affectedBy(lost)
-	decisions := placement.DecideAndTake(objects, w, now)
+	decisions := scheduler.DecideAndTake(objects, w, now)
 	l := Loss{Clusters: lost, Held: failover.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
 	gains, movable := map[string]bool{}, []string(nil)
-	for _, i := range placement.Order(objects, w) {
+	for _, i := range scheduler.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]
 		if d.LookAgain > 0 && (l.LookAgain == 0 || d.LookAgain < l.LookAgain) {
 			l.LookAgain = d.LookAgain
@@ -86,7 +86,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 
 // askedReplicas returns how many replicas a decision has placed or failed to place. An object may ask for more than its policy
 // allows.
-func askedReplicas(d *placement.Decision) (n int64) {
+func askedReplicas(d *scheduler.Decision) (n int64) {
 	for _, placed := range d.Placement.Clusters {
 		n += placed
 	}
@@ -107,7 +107,7 @@ func (f *Fleet) sameEventFor(now time.Time) (left time.Duration) {
 }
 
 // objectLoss returns what a decision means for an object.
-func objectLoss(o *placement.Object, d *placement.Decision, w *placement.World, lost []string) ObjectLoss {
+func objectLoss(o *scheduler.Object, d *scheduler.Decision, w *scheduler.World, lost []string) ObjectLoss {
 	l := ObjectLoss{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 	var stays, elsewhere int64
 	for name, n := range o.Current.Clusters {
@@ -131,7 +131,7 @@ func objectLoss(o *placement.Object, d *placement.Decision, w *placement.World, 
 	return l
 }
 
-func selectedOutside(o *placement.Object, w *placement.World, lost []string) bool {
+func selectedOutside(o *scheduler.Object, w *scheduler.World, lost []string) bool {
 	return slices.ContainsFunc(w.Clusters, func(c *v1beta1.Cluster) bool { return !slices.Contains(lost, c.Name) && w.Selects(o, c) })
 }
 
@@ -139,7 +139,7 @@ func selectedOutside(o *placement.Object, w *placement.World, lost []string) boo
 var resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
 // headroom returns the free share of the remaining clusters, of the scarcest resource.
-func headroom(then []*v1beta1.Cluster, w *placement.World, lost []string) (least *v1beta1.ReadinessHeadroom) {
+func headroom(then []*v1beta1.Cluster, w *scheduler.World, lost []string) (least *v1beta1.ReadinessHeadroom) {
 	for _, r := range resources {
 		var free, all int64
 		one := v1beta1.ReadinessHeadroom{Resource: string(r)}
@@ -165,7 +165,7 @@ func headroom(then []*v1beta1.Cluster, w *placement.World, lost []string) (least
 }
 
 // roomOf returns what a cluster has of a resource, and what would be left of it.
-func roomOf(c *v1beta1.Cluster, w *placement.World, r corev1.ResourceName) (has, left int64, ok bool) {
+func roomOf(c *v1beta1.Cluster, w *scheduler.World, r corev1.ResourceName) (has, left int64, ok bool) {
 	if c.Status.Capacity == nil {
 		return 0, 0, false
 	}

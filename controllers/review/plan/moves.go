@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
+	"federation/scheduler"
 )
 
 // replicaMoves returns the objects with replicas in a lost cluster, in the order in which they would be placed.
 func replicaMoves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1beta1.ReplicaMove) {
-	w := placement.NewWorld(then, in.Policies)
+	w := scheduler.NewWorld(then, in.Policies)
 	objects := affectedObjects(in.Objects, w, lost)
-	decisions := placement.DecideAll(objects, w, in.Now)
-	for _, i := range placement.Order(objects, w) {
+	decisions := scheduler.DecideAll(objects, w, in.Now)
+	for _, i := range scheduler.Order(objects, w) {
 		if m, ok := replicaMove(&objects[i], &decisions[i], lost); ok {
 			all = append(all, m)
 		}
@@ -25,7 +25,7 @@ func replicaMoves(in Input, then []*v1beta1.Cluster, lost []string) (all []v1bet
 
 // affectedObjects returns the objects that must be decided to know what becomes of those in lost clusters: these, and all that
 // may take room before them. A steady object takes none, so each decision is the same as if all were decided.
-func affectedObjects(objects []placement.Object, w *placement.World, lost []string) (some []placement.Object) {
+func affectedObjects(objects []scheduler.Object, w *scheduler.World, lost []string) (some []scheduler.Object) {
 	for i := range objects {
 		if o := &objects[i]; isIn(o, lost) || !w.Steady(o) {
 			some = append(some, *o)
@@ -34,13 +34,13 @@ func affectedObjects(objects []placement.Object, w *placement.World, lost []stri
 	return some
 }
 
-func isIn(o *placement.Object, clusters []string) bool {
+func isIn(o *scheduler.Object, clusters []string) bool {
 	return slices.ContainsFunc(clusters, func(name string) bool { return o.At(name) > 0 })
 }
 
 // replicaMove returns how the replicas of one object would move; false if it has none in a lost cluster. A finished Job has
 // none.
-func replicaMove(o *placement.Object, d *placement.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
+func replicaMove(o *scheduler.Object, d *scheduler.Decision, lost []string) (m v1beta1.ReplicaMove, ok bool) {
 	m = v1beta1.ReplicaMove{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Clusters: []v1beta1.ReplicaChange{}}
 	if o.Current == nil || !o.Divided || o.Finished {
 		return m, false
@@ -66,7 +66,7 @@ func replicaMove(o *placement.Object, d *placement.Decision, lost []string) (m v
 	return m, ok
 }
 
-func moveReason(d *placement.Decision, cluster string) string {
+func moveReason(d *scheduler.Decision, cluster string) string {
 	why := d.Reasons[cluster]
 	if len(why) == 0 {
 		return ""

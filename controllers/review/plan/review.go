@@ -8,8 +8,8 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failover "federation/controllers/failover/plan"
-	placement "federation/controllers/placement/plan"
 	names "federation/controllers/servicedns/plan"
+	"federation/scheduler"
 )
 
 // Input is all that a review depends on. A review does not change it.
@@ -17,7 +17,7 @@ type Input struct {
 	Clusters []*v1beta1.Cluster
 	Policies []*v1beta1.PlacementPolicy
 	// Objects are those with divided replicas.
-	Objects []placement.Object
+	Objects []scheduler.Object
 	// Named are those with names in DNS.
 	Named []names.Object
 	// Info is nil if the federation does not publish its configuration: then the review says nothing about DNS.

@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	placement "federation/controllers/placement/plan"
 	"federation/scheduler"
+	"federation/scheduler/apportion"
 )
 
 // Room is what a loss would leave. It answers whether more would fit without a new evaluation of the loss.
 type Room struct {
-	world *placement.World
+	world *scheduler.World
 	lost  []string
 	// taken is what the clusters would get, by resource.
 	taken map[string]Amounts
@@ -30,7 +30,7 @@ func FreeIn(c *v1beta1.Cluster) Amounts {
 	if c.Status.Capacity == nil {
 		return nil
 	}
-	ledger, free := scheduler.NewLedger([]*v1beta1.Cluster{c}), Amounts{}
+	ledger, free := apportion.NewLedger([]*v1beta1.Cluster{c}), Amounts{}
 	for _, r := range resources {
 		free[r], _ = ledger.Free(c.Name, r) // it has none of a resource that it does not list
 	}
@@ -38,7 +38,7 @@ func FreeIn(c *v1beta1.Cluster) Amounts {
 }
 
 // roomTaken returns the difference in room between two worlds.
-func roomTaken(clusters []*v1beta1.Cluster, before, after *placement.World) map[string]Amounts {
+func roomTaken(clusters []*v1beta1.Cluster, before, after *scheduler.World) map[string]Amounts {
 	out := map[string]Amounts{}
 	for _, c := range clusters {
 		for _, r := range resources {
@@ -57,11 +57,11 @@ func roomTaken(clusters []*v1beta1.Cluster, before, after *placement.World) map[
 
 // Holds reports whether an object, as it is now, would fit into the room that the loss left, beside all that was placed
 // then. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
-func (r *Room) Holds(o *placement.Object, now time.Time) bool {
+func (r *Room) Holds(o *scheduler.Object, now time.Time) bool {
 	if o.Current == nil || o.Finished || !isIn(o, r.lost) {
 		return true
 	}
-	d := placement.Decide(*o, r.world, now)
+	d := scheduler.Decide(*o, r.world, now)
 	l := objectLoss(o, &d, r.world, r.lost)
 	return l.Unschedulable == 0 && !l.Pinned
 }

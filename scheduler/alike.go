@@ -1,0 +1,21 @@
+package scheduler
+
+import (
+	"maps"
+	"reflect"
+)
+
+// Alike reports whether two versions of an object get the same decision: they differ in nothing that it depends on.
+func Alike(a, b *Object) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
+		a.Divided == b.Divided && a.Whole == b.Whole && a.Volumes == b.Volumes && a.Replicas == b.Replicas && a.Pending == b.Pending && a.Finished == b.Finished &&
+		a.preferencesText == b.preferencesText && a.selectorText == b.selectorText && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Made, b.Made) &&
+		alikePlaced(a, b) && reflect.DeepEqual(a.Requests(), b.Requests())
+}
+
+func alikePlaced(a, b *Object) bool {
+	if a.Current == nil || b.Current == nil {
+		return a.Current == b.Current
+	}
+	return equalPlacements(a.Current, b.Current) && a.Current.Inputs == b.Current.Inputs
+}

@@ -1,0 +1,315 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler/apportion"
+)
+
+// Decision is a placement with its causes.
+type Decision struct {
+	// Placement is the new content of the object's annotation, unless None or Wait.
+	Placement v1beta1.Placement
+	// None: the object should have no annotation. It goes to all clusters that its selector selects.
+	None bool
+	// Wait: it is not decided yet. The annotation stays as it is.
+	Wait bool
+	// Changed: the annotation must be written.
+	Changed bool
+	// Moved describes the changes from the last placement; "" if no number changed.
+	Moved string
+	// Cause describes why; "" if nothing changed.
+	Cause string
+	// Unreferred: the object goes nowhere, because nothing refers to it.
+	Unreferred bool
+	// LookAgain is how long the decision holds if nothing else changes; 0 means for ever.
+	LookAgain time.Duration
+	// Policy is the name of the governing policy, or "".
+	Policy string
+	// Stranded is the number of replicas that should leave their clusters and stay, because no cluster can be used.
+	Stranded int64
+	// Notes are further remarks on the decision.
+	Notes []string
+	// Reasons has, by cluster, what made its number, in the order of application.
+	Reasons map[string][]string
+}
+
+// Value returns the new placement annotation; "" means none.
+func (d *Decision) Value() string {
+	if d.None {
+		return ""
+	}
+	return d.Placement.String()
+}
+
+// deciding is one decision in the making.
+type deciding struct {
+	o        *Object
+	w        *World
+	now      time.Time
+	wants    wants
+	demand   apportion.Demand
+	seats    []candidate // the selected clusters, by name
+	unmet    []string
+	left     []string // notes on clusters that have left the federation
+	stranded bool     // no cluster can be used
+	reasons  map[string][]string
+	quiet    bool // no reasons
+
+	result Decision
+}
+
+// Decide places an object. It takes nothing from the world's ledger: see Take. If no cluster can be used, what is
+// placed stays: there is nowhere to move it.
+func Decide(o Object, w *World, now time.Time) Decision {
+	d := &deciding{o: &o, w: w, now: now, wants: wantsOf(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
+	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
+	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
+	switch {
+	case o.Finished:
+		d.keepFinishedJob()
+		return d.result
+	case !d.o.Divided && d.wants.policy == nil:
+		d.decideUngoverned()
+	default:
+		d.findCandidates()
+		if d.o.Divided {
+			d.divide()
+		} else {
+			d.setResult(apportion.Result{Plan: d.allClusters(d.lastReplicas())}, nil)
+		}
+	}
+	d.conclude()
+	return d.result
+}
+
+// keepFinishedJob leaves a finished Job where it ran, whatever happens to the clusters: placed elsewhere it would run again.
+// It drops what was unschedulable.
+func (d *deciding) keepFinishedJob() {
+	last := d.o.Current
+	if last == nil {
+		d.result.Wait = true
+		return
+	}
+	p := *last
+	p.Overflow, p.Unschedulable = nil, 0
+	d.result.Placement, d.result.Changed = p, !equalPlacements(last, &p)
+	for name := range p.Clusters {
+		d.explain(name, "the Job is finished: it is not placed again")
+	}
+}
+
+// findCandidates finds the selected clusters, and what each may have.
+func (d *deciding) findCandidates() {
+	d.demand = apportion.Demand{}
+	if d.o.Divided && d.w.Ledger.Limits() {
+		d.demand = d.w.Ledger.Demand(d.o.Requests())
+	}
+	d.seats = make([]candidate, 0, len(d.w.Clusters))
+	for i, c := range d.w.Clusters {
+		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
+			d.explain(c.Name, why)
+			continue
+		}
+		d.seats = append(d.seats, candidate{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
+		s := &d.seats[len(d.seats)-1]
+		d.applyConstraints(s)
+		if d.o.Divided {
+			d.applyCapacity(s)
+		} else {
+			d.enterOrStay(s)
+		}
+		if s.until > 0 && (d.result.LookAgain == 0 || s.until < d.result.LookAgain) {
+			d.result.LookAgain = s.until
+		}
+		d.introduceCandidate(s)
+	}
+	d.addDepartedClusters()
+	d.keepStranded()
+}
+
+// keepStranded lets all clusters keep what they have if none can be used.
+func (d *deciding) keepStranded() {
+	if slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == usable }) {
+		return
+	}
+	d.stranded = true
+	for i := range d.seats {
+		if d.seats[i].use == out {
+			d.result.Stranded += d.seats[i].last
+		}
+		d.seats[i].use = min(d.seats[i].use, keeps)
+	}
+}
+
+func (d *deciding) introduceCandidate(s *candidate) {
+	if d.quiet {
+		return
+	}
+	for _, why := range append(d.wants.selected(s.cluster), d.tolerated(s.cluster)...) {
+		d.explain(s.cluster.Name, why)
+	}
+	if s.because != "" {
+		d.explain(s.cluster.Name, s.because)
+	}
+	if s.stuck > s.unmade {
+		d.explain(s.cluster.Name, withWords(fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade), s.says))
+	}
+	if s.unmade > 0 {
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", s.unmade))
+	}
+}
+
+// withWords appends the cluster's own message to a reason.
+func withWords(reason, says string) string {
+	if says == "" {
+		return reason
+	}
+	return reason + ": " + says
+}
+
+func (d *deciding) explain(cluster, why string) {
+	if !d.quiet {
+		d.reasons[cluster] = append(d.reasons[cluster], why)
+	}
+}
+
+// setResult makes a plan the decision.
+func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
+	p := &d.result.Placement
+	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
+	if d.o.Divided {
+		p.Inputs = d.wants.inputs
+	}
+	p.Policy = d.wants.policyName()
+	if len(home) > 0 {
+		p.Home = home
+	}
+	for i := range d.seats {
+		switch s := &d.seats[i]; {
+		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
+			delete(p.Overflow, s.cluster.Name)
+		case p.Overflow[s.cluster.Name] == 0 && d.capacityUnproven(s):
+			p.Overflow[s.cluster.Name] = 1
+		}
+	}
+	if len(p.Overflow) == 0 {
+		p.Overflow = nil
+	}
+	if !d.quiet {
+		for name, why := range r.Reasons {
+			d.reasons[name] = append(d.reasons[name], why...)
+		}
+	}
+}
+
+// capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
+// there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
+// kept.
+func (d *deciding) capacityUnproven(s *candidate) bool {
+	n := d.result.Placement.Clusters[s.cluster.Name]
+	if s.stuck == 0 || !s.capacityStale || n >= d.o.Replicas || d.o.Whole {
+		return false
+	}
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	return (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
+}
+
+// conclude compares the decision with the last one, and says what changed and why.
+func (d *deciding) conclude() {
+	r := &d.result
+	if r.Wait {
+		return
+	}
+	if r.None {
+		r.Changed = d.o.Current != nil || d.o.Pending
+		return
+	}
+	p := &r.Placement
+	p.Notes = d.notes()
+	r.Notes = slices.Concat(d.wants.notes, p.Notes)
+	if d.stranded && len(d.seats) > 0 { // not written: it would be a write for each object while all clusters are lost
+		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
+	}
+	trimToFit(p)
+	last := d.o.Current
+	if last != nil && equalPlacements(last, p) {
+		*p = *last
+		return
+	}
+	r.Changed = true
+	decision := changesBetween(last, p)
+	r.Moved, r.Cause = decision.Summary(), d.cause()
+	if last != nil {
+		p.History = last.History
+	}
+	if r.Moved != "" {
+		decision.At, decision.Cause = storedTime(d.now), r.Cause
+		p.History = prependDecision(p.History, decision)
+	}
+}
+
+const (
+	// maxPlacement is the maximum size of a placement in bytes without its history, as long as there is something to
+	// leave out.
+	maxPlacement = 160 << 10
+	// maxNotes is the maximum of notes.
+	maxNotes = 10
+	// tooLarge is the note on a placement without its overflow.
+	tooLarge = "there are too many clusters to record the overflow of full ones: it is not requested"
+)
+
+// trimToFit leaves out what a placement can do without, if the object's annotations may have no room for it.
+func trimToFit(p *v1beta1.Placement) {
+	if more := len(p.Notes) - maxNotes; more > 0 {
+		p.Notes = append(slices.Clone(p.Notes[:maxNotes]), fmt.Sprintf("and %d more", more))
+	}
+	if len(p.Overflow) > 0 && len(p.Clusters)+len(p.Overflow)+len(p.Home) > maxPlacement/100 && len(p.String()) > maxPlacement { // an entry has less than 100 bytes
+		p.Overflow, p.Notes = nil, append(slices.Clone(p.Notes), tooLarge)
+	}
+}
+
+// notes returns the remarks in the placement.
+func (d *deciding) notes() []string {
+	switch {
+	case d.result.Unreferred:
+		return []string{Unreferred}
+	case d.result.Placement.Everywhere:
+		return nil
+	case len(d.seats) == 0 && d.o.Follow == nil:
+		return append([]string{"no cluster is selected"}, d.unmet...)
+	}
+	return slices.Concat(d.unmet, d.left)
+}
+
+// equalPlacements reports whether two placements are equal, apart from their history.
+func equalPlacements(a, b *v1beta1.Placement) bool {
+	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
+		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
+}
+
+func withoutZeros(from map[string]int64) map[string]int64 {
+	out := make(map[string]int64, len(from))
+	for name, n := range from {
+		if n != 0 {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+func sortedNames(of map[string]int64) []string { return slices.Sorted(maps.Keys(of)) }
+
+func compareStrings(pairs ...string) int {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if c := cmp.Compare(pairs[i], pairs[i+1]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,258 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// use is what a cluster may have of an object.
+type use int
+
+const (
+	// usable: as much as it has room for.
+	usable use = iota
+	// keeps: no more than it has.
+	keeps
+	// out: nothing. What it had is remembered, and returns.
+	out
+)
+
+// candidate is one cluster for one object.
+type candidate struct {
+	cluster *v1beta1.Cluster
+	group   group
+	last    int64 // replicas in the last placement
+	use     use
+	percent int64  // of its full number: less than 100 while it returns
+	because string // why it is not simply usable
+	until   time.Duration
+	room    *int64 // the most it can hold; nil if not known to be limited
+	lost    bool   // it is lost, and failover is disabled
+	stuck   int64  // pods of the object that are unschedulable there, or cannot be created
+	says    string // the scheduler's message about the unschedulable ones
+	unmade  int64  // those of them that cannot be created
+	// capacityStale: by its nodes and pods there is room for more, or was when more was requested, though pods are stuck.
+	capacityStale bool
+}
+
+func (s *candidate) canUse(percent int64) bool { return s.use == usable && s.percent >= percent }
+
+// applyConstraints sets what a cluster may have, by its taints and its failover state.
+func (d *deciding) applyConstraints(s *candidate) {
+	s.percent = 100
+	d.applyPhase(s)
+	for i := range s.cluster.Spec.Taints {
+		d.applyTaint(s, &s.cluster.Spec.Taints[i])
+	}
+}
+
+func (s *candidate) restrict(to use, because string) {
+	if to > s.use {
+		s.use, s.because = to, because
+	}
+}
+
+func (s *candidate) lookAgain(in time.Duration) {
+	if in > 0 && (s.until == 0 || in < s.until) {
+		s.until = in
+	}
+}
+
+func (d *deciding) applyPhase(s *candidate) {
+	c := s.cluster
+	switch phase := c.Phase(); {
+	case phase == v1beta1.PhaseFailedOver:
+		d.applyLoss(s, c.Status.Failover.LostAt)
+	case phase == v1beta1.PhaseGracePeriod:
+		s.restrict(keeps, "not ready, its grace period runs")
+	case phase == v1beta1.PhaseFailoverSuspended:
+		s.restrict(keeps, "not ready, failover is held")
+	case phase == v1beta1.PhaseFailingBack:
+		d.applyReturn(s)
+	case c.IsReady():
+	case c.Condition(v1beta1.ClusterReady) == nil:
+		s.restrict(keeps, "never seen ready")
+	case c.Status.Failover == nil && d.w.Grace > 0:
+		left := c.Condition(v1beta1.ClusterReady).LastTransitionTime.Add(d.w.Grace).Sub(d.now)
+		if left <= 0 {
+			d.applyLoss(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
+			return
+		}
+		s.restrict(keeps, "not ready, its grace period runs")
+		s.lookAgain(left)
+	default:
+		s.restrict(keeps, "not ready")
+	}
+}
+
+// addDepartedClusters seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
+// volumes elsewhere unless a policy asks for failover.
+func (d *deciding) addDepartedClusters() {
+	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
+		return
+	}
+	for _, name := range sortedNames(d.o.Current.Clusters) {
+		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
+			continue
+		}
+		s := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
+		s.restrict(keeps, "it has left the federation, but "+d.wants.stay)
+		d.seats = append(d.seats, s)
+		d.left = append(d.left, fmt.Sprintf("%d replicas stay in cluster %s, which has left the federation: %s", s.last, name, d.wants.stay))
+		d.introduceCandidate(&s)
+	}
+}
+
+// applyLoss moves what is there elsewhere, unless the policy says otherwise.
+func (d *deciding) applyLoss(s *candidate, at *metav1.Time) {
+	f := d.wants.failover
+	if f.Disabled {
+		s.restrict(keeps, "failed over, but "+d.wants.stay)
+		s.lost = s.last > 0
+		return
+	}
+	if f.GracePeriodSeconds != nil && at != nil {
+		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(d.now); left > 0 {
+			s.restrict(keeps, "failed over, but the grace period of the policy runs")
+			s.lookAgain(left)
+			return
+		}
+	}
+	s.restrict(out, "failed over")
+}
+
+func (d *deciding) applyReturn(s *candidate) {
+	percent := int64(s.cluster.Status.Failover.Percent)
+	switch {
+	case d.wants.failover.Disabled:
+		return
+	case percent > 0 && (d.neverFailsBack() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
+		return
+	case percent < 100:
+		s.percent, s.because = percent, fmt.Sprintf("returning, %d %%", percent)
+	}
+}
+
+func (d *deciding) applyTaint(s *candidate, t *corev1.Taint) {
+	left, tolerated := tolerates(d.wants.tolerations, t, d.now)
+	s.lookAgain(left)
+	if tolerated {
+		return
+	}
+	because := "taint " + t.ToString()
+	switch t.Effect {
+	case corev1.TaintEffectNoSchedule:
+		s.restrict(keeps, because)
+	case corev1.TaintEffectNoExecute:
+		s.restrict(out, because)
+	}
+}
+
+// tolerated returns a reason for each tolerated taint that would otherwise keep the object off a cluster.
+func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
+	for i := range c.Spec.Taints {
+		t := &c.Spec.Taints[i]
+		left, ok := tolerates(d.wants.tolerations, t, d.now)
+		switch {
+		case !ok || t.Effect == corev1.TaintEffectPreferNoSchedule:
+		case left > 0:
+			why = append(why, fmt.Sprintf("tolerates taint %s for %s", t.ToString(), left.Round(time.Second)))
+		default:
+			why = append(why, "tolerates taint "+t.ToString())
+		}
+	}
+	return why
+}
+
+// tolerates reports whether a toleration matches a taint, and for how long if not for ever.
+func tolerates(all []corev1.Toleration, t *corev1.Taint, now time.Time) (left time.Duration, ok bool) {
+	for i := range all {
+		if !matches(&all[i], t) {
+			continue
+		}
+		seconds := all[i].TolerationSeconds
+		if seconds == nil || t.Effect != corev1.TaintEffectNoExecute {
+			return 0, true
+		}
+		if t.TimeAdded == nil {
+			continue // nothing to count from
+		}
+		if more := t.TimeAdded.Add(time.Duration(*seconds) * time.Second).Sub(now); more > left {
+			left, ok = more, true
+		}
+	}
+	return left, ok
+}
+
+// matches reports whether a toleration matches a taint, by Kubernetes' rule.
+func matches(tol *corev1.Toleration, t *corev1.Taint) bool {
+	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
+		return false
+	}
+	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
+}
+
+// evicts reports whether a cluster has a taint that evicts what does not tolerate it.
+func evicts(c *v1beta1.Cluster) bool {
+	for _, t := range c.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute {
+			return true
+		}
+	}
+	return false
+}
+
+// How old a decision must be
+const (
+	// … so that its pods run unless they are reported as unschedulable, which takes 60 s.
+	overflowSettles = 75 * time.Second
+	// … so that a cluster's report includes it.
+	reportSettles = 30 * time.Second
+)
+
+// applyCapacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
+// of the object are unschedulable, or cannot be created, there is no room, whatever the sums say.
+func (d *deciding) applyCapacity(s *candidate) {
+	asked := s.last
+	if d.o.Current != nil {
+		asked += d.o.Current.Overflow[s.cluster.Name]
+	}
+	s.unmade = d.o.uncreatedPods(s.cluster.Name, asked)
+	pods := d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
+	s.stuck, s.says = int64(pods.Pods)+s.unmade, pods.Message
+	if d.o.Whole && s.last > 0 {
+		return // its pods wait for room there, as they would if there were no other cluster
+	}
+	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
+	if !known && s.stuck == 0 {
+		return
+	}
+	most := s.last + room
+	s.capacityStale = !known || room > 0 || asked > s.last
+	switch {
+	case s.stuck > 0:
+		most = s.last
+		if d.isOlderThan(s, reportSettles) {
+			most = max(0, asked-s.stuck)
+		}
+	case asked > s.last && s.use == usable && d.isOlderThan(s, overflowSettles):
+		most = asked + room
+	}
+	s.room = &most
+}
+
+// isOlderThan reports whether the last decision is older than age. If not, the decision is repeated when it is.
+func (d *deciding) isOlderThan(s *candidate, age time.Duration) bool {
+	if d.o.Current == nil || len(d.o.Current.History) == 0 {
+		return true
+	}
+	left := d.o.Current.History[0].At.Add(age).Sub(d.now)
+	s.lookAgain(left)
+	return left <= 0
+}

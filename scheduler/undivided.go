@@ -1,0 +1,97 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/scheduler/apportion"
+)
+
+// patience is how long a new Secret or ServiceAccount, or a ConfigMap where a policy of its namespace takes references
+// along, waits for a referrer before it is decided without.
+const patience = 3 * time.Second
+
+// decideUngoverned decides about an undivided object without a policy: it goes where its referrers go; without any it goes
+// nowhere if its kind is confined, else everywhere, without an annotation.
+func (d *deciding) decideUngoverned() {
+	left := d.o.Created.Add(patience).Sub(d.now)
+	switch {
+	case d.o.Selector != nil:
+		d.result.None = true
+	case d.o.Follow != nil:
+		d.followReferrers()
+	case d.o.Pending && left > 0 && d.mayFollow():
+		d.result.Wait, d.result.LookAgain = true, left
+	case d.o.needsReferrer():
+		d.confine()
+	default:
+		d.result.None = true
+	}
+}
+
+// mayFollow reports whether a referrer that takes the object along may still come.
+func (d *deciding) mayFollow() bool {
+	return d.o.needsReferrer() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
+}
+
+// follows reports whether an object goes where its referrers go because nothing else decides, as in its last placement.
+func (d *deciding) follows() bool {
+	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
+}
+
+// referable are the kinds that workloads refer to.
+var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
+
+// runs are the undivided built-in kinds that run something by themselves. Objects of other built-in kinds may be of use
+// to what still runs in a cluster, and do no harm: neither taints nor failover remove them.
+var runs = map[string]bool{"DaemonSet": true, "CronJob": true}
+
+func builtIn(o *Object) bool {
+	return slices.ContainsFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool {
+		return k.Kind == o.Kind && k.Resource.GroupVersion().String() == o.APIVersion
+	})
+}
+
+// enterOrStay lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
+func (d *deciding) enterOrStay(s *candidate) {
+	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
+	s.percent = 100
+	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
+	switch {
+	case !lost && s.use == out && builtIn(d.o) && !runs[d.o.Kind]:
+		s.use = keeps
+	case lost && !moves && len(s.cluster.Spec.Taints) == 0:
+		s.use, s.because = usable, ""
+	}
+}
+
+// allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
+func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
+	r := apportion.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
+	var seats []*candidate
+	for i := range d.seats {
+		s := &d.seats[i]
+		if s.use == out || s.use == keeps && s.last == 0 {
+			continue
+		}
+		seats = append(seats, s)
+		r.Clusters = append(r.Clusters, apportion.Cluster{Name: s.cluster.Name, Current: from[s.cluster.Name]})
+	}
+	candidates := d.candidates(r, seats)
+	for i := range candidates {
+		candidates[i].Weight = cmp.Or(candidates[i].Weight, 1)
+	}
+	chosen, why := apportion.Select(r.Key, candidates, d.wants.spread)
+	plan := map[string]int64{}
+	for name := range chosen {
+		plan[name] = 1
+	}
+	_, d.unmet = apportion.Spread(r.Key, candidates, d.wants.spread, plan, r.Replicas)
+	for name, because := range why {
+		d.explain(name, because)
+	}
+	return plan
+}
