@@ -17,8 +17,8 @@ const (
 	// whole is how long it has for a complete response that is neither a watch nor a log.
 	whole = 20 * time.Second
 	// maxAnswer is the maximum size of a response in bytes, maxReading that of all responses being read at the same
-	// time.
-	maxAnswer, maxReading = 128 << 20, 1 << 30
+	// time, and maxReadingEach that of one member's.
+	maxAnswer, maxReading, maxReadingEach = 128 << 20, 1 << 30, 256 << 20
 )
 
 var (
@@ -55,8 +55,11 @@ func (m *Members) allowWaiting(ctx context.Context) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, allowance{stream: true, waits: true})
 }
 
-// bounded ends requests that exceed their allowance.
-type bounded struct{ http.RoundTripper }
+// bounded ends requests to a member that exceed their allowance, or the member's own.
+type bounded struct {
+	http.RoundTripper
+	own *budget
+}
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -85,7 +88,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.stream {
 		silent.Stop()
 	}
-	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budget: a.budget, end: time.Now().Add(whole)}
+	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budgets: [2]*budget{b.own, a.budget}, end: time.Now().Add(whole)}
 	return response, nil
 }
 
@@ -95,13 +98,13 @@ func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.RoundTripper
 // patientBody limits the wait for each part of a response, and for all of it.
 type patientBody struct {
 	io.ReadCloser
-	ctx    context.Context //nolint:containedctx // of the request whose answer it is
-	cancel context.CancelCauseFunc
-	silent *time.Timer
-	stream bool
-	budget *budget      // of answers that are held as a whole
-	held   atomic.Int64 // bytes of this one
-	end    time.Time
+	ctx     context.Context //nolint:containedctx // of the request whose answer it is
+	cancel  context.CancelCauseFunc
+	silent  *time.Timer
+	stream  bool
+	budgets [2]*budget   // of answers that are held as a whole: the member's, and that of all
+	held    atomic.Int64 // bytes of this one
+	end     time.Time
 }
 
 // Read implements io.Reader.
@@ -119,17 +122,23 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// exceeds takes bytes from the budget, and reports whether that has fewer.
-func (b *patientBody) exceeds(n int64) bool {
+// exceeds takes bytes from the budgets, and reports whether one has fewer.
+func (b *patientBody) exceeds(n int64) (exceeds bool) {
 	b.held.Add(n)
-	return b.budget.read.Add(n) > b.budget.most
+	for _, budget := range b.budgets {
+		exceeds = budget.read.Add(n) > budget.most || exceeds
+	}
+	return exceeds
 }
 
 // Close implements io.Closer.
 func (b *patientBody) Close() error {
 	b.silent.Stop()
 	if !b.stream {
-		b.budget.read.Add(-b.held.Swap(0))
+		held := b.held.Swap(0)
+		for _, budget := range b.budgets {
+			budget.read.Add(-held)
+		}
 	}
 	err := b.ReadCloser.Close()
 	b.cancel(nil)

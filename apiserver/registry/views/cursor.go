@@ -3,6 +3,7 @@ package views
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ const (
 	// maxContinue is the maximum size in bytes of a member's continue token; maxCursor is that of a client's.
 	maxContinue = 1 << 10
 	maxCursor   = atOnce*2*maxContinue + 1<<10
+	// maxObjects is how many objects of one kind a member has at most, by pages: more than Kubernetes is made for. Who pages on says
+	// what is not there, and would have the client ask for ever.
+	maxObjects = 200_000
 )
 
 // cursor is the client's continue token, and the only state of a paged list: nothing is kept here. A page has a share
@@ -25,8 +29,9 @@ type cursor struct {
 	Version string `json:"v"`
 	// After is the last cluster, by name, that was asked.
 	After string `json:"a"`
-	// Open are the clusters that have more, with their own tokens.
+	// Open are the clusters that have more, with their own tokens; Had is how many objects they had on the pages before.
 	Open map[string]string `json:"o,omitempty"`
+	Had  map[string]int    `json:"h,omitempty"`
 }
 
 func parseCursor(text string) (c cursor, err error) {
@@ -51,12 +56,13 @@ type page struct {
 	each     int64 // of how many objects of each; 0: all
 	version  string
 	after    string
+	had      map[string]int
 	more     bool // clusters that have not been asked yet
 }
 
 // turn returns the clusters of the next page, and how much of each: those with more, and then those not asked yet.
 func (c cursor) turn(clusters []*v1beta1.Cluster, by selected, limit int64) page {
-	p := page{version: c.Version, after: c.After}
+	p := page{version: c.Version, after: c.After, had: c.Had}
 	inOrder := slices.SortedFunc(slices.Values(clusters), func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	for _, cluster := range inOrder {
 		if _, open := c.Open[cluster.Name]; open {
@@ -84,7 +90,9 @@ func (p page) next(open map[string]string) string {
 	if len(open) == 0 && !p.more {
 		return ""
 	}
-	data, err := json.Marshal(cursor{p.version, p.after, open})
+	had := maps.Clone(p.had)
+	maps.DeleteFunc(had, func(cluster string, _ int) bool { return open[cluster] == "" })
+	data, err := json.Marshal(cursor{p.version, p.after, open, had})
 	if err != nil {
 		panic("strings cannot be written: " + err.Error())
 	}

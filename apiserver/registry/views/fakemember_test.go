@@ -64,6 +64,13 @@ func (m *fakeMember) set(change func()) {
 	change()
 }
 
+// requests returns what it was asked.
+func (m *fakeMember) requests() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.asked)
+}
+
 // wake ends what hangs.
 func (m *fakeMember) wake() {
 	if m.hang != nil {

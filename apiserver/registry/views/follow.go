@@ -24,7 +24,7 @@ func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 		start := time.Now()
 		err := m.once(ctx, c, begun)
 		begun()
-		if errors.IsResourceExpired(err) || errors.IsGone(err) {
+		if (errors.IsResourceExpired(err) || errors.IsGone(err)) && m.view.versions.mayHaveExpired(m.since) {
 			m.expired(ctx, fmt.Sprintf("cluster %s: %s", c.Name, reason(err)))
 			return
 		}

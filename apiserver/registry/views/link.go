@@ -25,6 +25,7 @@ type link struct {
 	cluster     string
 	uid         types.UID
 	fingerprint string
+	reading     budget
 	read        atomic.Int64 // when the credential was, in nanoseconds since the epoch
 	config      *rest.Config
 	transport   *http.Transport
@@ -35,7 +36,7 @@ type link struct {
 }
 
 func newLink(cluster string, config *rest.Config, token string) (*link, error) {
-	l := &link{cluster: cluster, config: config}
+	l := &link{cluster: cluster, config: config, reading: budget{most: maxReadingEach}}
 	config.QPS, config.UserAgent = -1, "federation-views"
 	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 	l.token.Store(token)
@@ -53,7 +54,7 @@ func newLink(cluster string, config *rest.Config, token string) (*link, error) {
 		DialContext: (&net.Dialer{Timeout: patience}).DialContext, TLSHandshakeTimeout: patience,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
-	rt, err := rest.HTTPWrappersForConfig(config, bounded{l.transport})
+	rt, err := rest.HTTPWrappersForConfig(config, bounded{l.transport, &l.reading})
 	if err != nil {
 		return nil, err
 	}

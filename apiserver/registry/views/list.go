@@ -26,7 +26,8 @@ type part struct {
 	items   []object
 	version string
 	next    string // where its next page begins; "": that was all
-	dropped int    // of what it sent, that was none of what was asked for
+	sent    int    // how many objects it sent
+	dropped int    // of these, that was none of what was asked for
 }
 
 // List asks all members that may have selected objects. With a limit it returns pages: see cursor.
@@ -70,16 +71,23 @@ func (r *REST) shown(ctx context.Context, namespace string) bool {
 // merge makes one list of the members' responses, in the order of the names.
 func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (runtime.Object, error) {
 	var all []object
+	if page.had == nil {
+		page.had = map[string]int{}
+	}
 	vector, owners, next := map[string]string{}, r.owners.lookup(), map[string]string{}
 	for i, a := range answers {
 		switch {
-		case errors.IsResourceExpired(a.err) || errors.IsGone(a.err):
+		case (errors.IsResourceExpired(a.err) || errors.IsGone(a.err)) && page.version != "" && r.versions.mayHaveExpired(givenAt(page.version)):
 			return nil, errors.NewResourceExpired(fmt.Sprintf("cluster %s: %s", a.cluster, reason(a.err)))
 		case a.err != nil:
 			continue
 		}
 		vector[a.cluster] = a.value.version
 		if a.value.next != "" {
+			if page.had[a.cluster] += a.value.sent; page.had[a.cluster] > maxObjects || a.value.sent == 0 {
+				answers[i].err = fmt.Errorf("it continues a list after %d objects, with %d on this page", page.had[a.cluster], a.value.sent)
+				continue
+			}
 			next[a.cluster] = a.value.next
 		}
 		for _, o := range a.value.items {
@@ -162,7 +170,7 @@ func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace strin
 	if err != nil {
 		return part{}, err
 	}
-	p.items = make([]object, 0, len(items))
+	p.items, p.sent = make([]object, 0, len(items)), len(items)
 	for _, item := range items {
 		o, ok := item.(object)
 		switch {

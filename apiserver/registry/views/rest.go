@@ -27,7 +27,7 @@ type REST struct {
 // WatchedREST serves a kind that can also be watched.
 type WatchedREST struct {
 	*REST
-	watchers chan struct{} // has one for each watch
+	seats *seats
 }
 
 var (
@@ -55,7 +55,7 @@ func New(members *Members, federation corelisters.NamespaceLister, owners *Owner
 	of := func(k *kind) *REST {
 		return &REST{kind: k, members: members, namespaces: namespaces{federation}, owners: owners, versions: numbers}
 	}
-	watched := func(k *kind) *WatchedREST { return &WatchedREST{of(k), make(chan struct{}, maxWatchers)} }
+	watched := func(k *kind) *WatchedREST { return &WatchedREST{of(k), &seats{resource: k.resource.Resource}} }
 	all := watched(&pods)
 	connect := func(subresource string, options func() runtime.Object) *ConnectREST {
 		return &ConnectREST{all.REST, subresource, options, may}

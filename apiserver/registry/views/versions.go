@@ -59,6 +59,28 @@ func (v *versions) note(vector map[string]string) string {
 	return strconv.FormatInt(number, 10)
 }
 
+// keptFor is how long each member keeps its versions at least: etcd is compacted every five minutes. Who says earlier that one has expired
+// errs or lies, and has nobody list all members again.
+const keptFor = time.Minute
+
+// mayHaveExpired reports whether a member that says so of a version of that time may be right.
+func (v *versions) mayHaveExpired(at time.Time) bool { return v.time().Sub(at) >= keptFor }
+
+func (v *versions) time() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.now()
+}
+
+// givenAt returns when a number was given; the zero time for what is none.
+func givenAt(version string) time.Time {
+	number, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(number >> processBits)
+}
+
 // vector returns the vector of a number; false if it is unknown or expired.
 func (v *versions) vector(version string) (map[string]string, bool) {
 	number, err := strconv.ParseInt(version, 10, 64)

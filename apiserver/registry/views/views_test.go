@@ -388,3 +388,103 @@ func TestAllThatIsReadAtOnceIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are still counted", left)
 	}
 }
+
+// A member that says that a list of a moment ago has expired, or pages on without end, is a warning: the others are shown, and the list ends.
+func TestAMemberCannotHaveEverybodyListAgain(t *testing.T) {
+	east, west := newFakeMember(t, "east"), newFakeMember(t, "west")
+	v, _ := viewsOf(t, &Owners{}, east, west)
+	for i := range 4 {
+		east.add("shop", fmt.Sprint("e", i))
+		west.add("shop", fmt.Sprint("w", i))
+	}
+	page := func(items string) string {
+		return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"x"},"items":[` + items + `]}`
+	}
+	for name, test := range map[string]struct {
+		from   int // the request that is answered so: 0 is the first
+		code   int
+		answer string
+		lists  int // that the client makes at most
+		says   string
+	}{
+		"expired, of nothing": {0, http.StatusGone, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`, 5, "too old"},
+		"expired, of a page":  {1, http.StatusGone, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`, 5, "too old"},
+		"pages of nothing":    {0, http.StatusOK, page(""), 5, "after 0 objects"},
+		"pages without end":   {0, http.StatusOK, page(`{"metadata":{"name":"x","namespace":"shop"}}` + strings.Repeat(`,{"metadata":{"name":"x","namespace":"shop"}}`, 70_000)), 8, "it continues a list after 210003 objects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			west.set(func() {
+				west.answers = func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/pods") {
+						return false
+					}
+					if asked++; asked <= test.from {
+						return false
+					}
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(test.code)
+					_, _ = w.Write([]byte(test.answer))
+					return true
+				}
+			})
+			o, ofEast, warnings := &metainternalversion.ListOptions{Limit: 2}, 0, ""
+			for range test.lists {
+				names, list, h := listed(t, v.Pods.REST, "shop", o)
+				for _, name := range names {
+					if strings.HasSuffix(name, ".east") {
+						ofEast++
+					}
+				}
+				warnings += strings.Join(h.all, "\n")
+				if o.Continue = list.GetContinue(); o.Continue == "" {
+					break
+				}
+			}
+			if o.Continue != "" || ofEast != 4 || !strings.Contains(warnings, test.says) {
+				t.Errorf("%d pods of east, warnings %q, to be continued: %t", ofEast, warnings, o.Continue != "")
+			}
+		})
+	}
+	// A minute later it may be right.
+	west.set(func() { west.answers = nil })
+	_, list, _ := listed(t, v.Pods.REST, "shop", &metainternalversion.ListOptions{Limit: 2})
+	v.Pods.versions.aMinuteLater()
+	west.set(func() {
+		west.answers = func(w http.ResponseWriter, _ *http.Request) bool {
+			status(w, http.StatusGone, metav1.StatusReasonExpired)
+			return true
+		}
+	})
+	ctx, _ := in(t, "shop")
+	if _, err := v.Pods.List(ctx, &metainternalversion.ListOptions{Limit: 2, Continue: list.GetContinue()}); !errors.IsResourceExpired(err) {
+		t.Errorf("%v: want that the list has expired", err)
+	}
+}
+
+// TestOneMemberDoesNotTakeAllThatIsRead: the share of one member is bounded, too.
+func TestOneMemberDoesNotTakeAllThatIsRead(t *testing.T) {
+	east, west := newFakeMember(t, "east"), newFakeMember(t, "west")
+	v, _ := viewsOf(t, &Owners{}, east, west)
+	east.add("shop", "a")
+	west.add("shop", "b")
+	listed(t, v.Pods.REST, "shop", nil)
+	v.Pods.members.links["west"].reading.most = 1
+	names, _, h := listed(t, v.Pods.REST, "shop", nil)
+	equal(t, names, "shop/a.east")
+	if len(h.all) != 1 || !strings.Contains(h.all[0], "cluster west: "+errBusy.Error()) {
+		t.Errorf("warnings %q", h.all)
+	}
+	for name, l := range v.Pods.members.links {
+		if left := l.reading.read.Load(); left != 0 {
+			t.Errorf("%s: %d bytes are still counted", name, left)
+		}
+	}
+}
+
+// aMinuteLater has the clock of versions be so much ahead that members may have let them expire.
+func (v *versions) aMinuteLater() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.now = func() time.Time { return time.Now().Add(keptFor) }
+}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxWatchers is the maximum of concurrent watches of one kind; maxWatched is the maximum of clusters of one watch.
-	maxWatchers, maxWatched = 100, 64
+	// maxWatched is the maximum of clusters of one watch.
+	maxWatched = 64
 	// lookForClusters is the period at which a watch looks for new clusters; bookmarkEvery is the period of its
 	// bookmarks.
 	lookForClusters, bookmarkEvery = 5 * time.Second, time.Minute
@@ -38,7 +38,7 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 	if err != nil {
 		return nil, err
 	}
-	m := &merged{view: r, by: by, namespace: r.namespace(ctx), bookmarks: o.AllowWatchBookmarks, events: make(chan watch.Event, 16), vector: map[string]string{}}
+	m := &merged{view: r, by: by, namespace: r.namespace(ctx), bookmarks: o.AllowWatchBookmarks, events: make(chan watch.Event, 16), vector: map[string]string{}, since: r.versions.time()}
 	m.initial = o.SendInitialEvents != nil && *o.SendInitialEvents
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && !m.initial {
 		vector, known := r.versions.vector(o.ResourceVersion)
@@ -46,6 +46,7 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 			return nil, errors.NewResourceExpired(fmt.Sprintf("version %s is not known, or no longer: list again", o.ResourceVersion))
 		}
 		maps.Copy(m.vector, vector)
+		m.since = givenAt(o.ResourceVersion)
 	}
 	of := m.selected(clusters)
 	if len(of) > maxWatched {
@@ -54,10 +55,8 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 	if !r.shown(ctx, m.namespace) {
 		of = nil
 	}
-	select {
-	case r.watchers <- struct{}{}:
-	default:
-		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("there are %d watches of %s, which is the most", maxWatchers, r.kind.resource.Resource))
+	if m.free, err = r.seats.take(clientOf(ctx)); err != nil {
+		return nil, err
 	}
 	ctx, m.stop = context.WithCancel(ctx)
 	go func() { _ = supervisor.Protect(ctx, "views", func() error { m.run(ctx, of); return nil }) }() // after a panic the watch ends: its client lists again
@@ -73,6 +72,8 @@ type merged struct {
 	initial   bool // a bookmark marks the end of the existing objects
 	events    chan watch.Event
 	stop      context.CancelFunc
+	free      func()    // its seat
+	since     time.Time // of the versions that it began with
 	members   sync.WaitGroup
 	begun     sync.WaitGroup // of the first members: done when each has sent its list, or failed to
 
@@ -94,7 +95,7 @@ func (m *merged) selected(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
 
 // run watches the clusters, including new ones, until the client is done or a cluster leaves.
 func (m *merged) run(ctx context.Context, clusters []*v1beta1.Cluster) {
-	defer func() { <-m.view.watchers }()
+	defer m.free()
 	defer close(m.events)
 	defer m.members.Wait()
 	defer m.stop()

@@ -1,6 +1,9 @@
 package views
 
 import (
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,8 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // next returns the next event of a watch as text.
@@ -73,7 +78,7 @@ func TestAWatchGoesOnFromAList(t *testing.T) {
 	for next(t, w) != "end" {
 		continue
 	}
-	if len(v.Pods.watchers) != 0 {
+	if v.Pods.seats.taken != 0 || len(v.Pods.seats.by) != 0 {
 		t.Error("the watch is still counted")
 	}
 }
@@ -133,14 +138,57 @@ func TestAWatchFollowsClustersThatJoinAndEndsWhenOneLeaves(t *testing.T) {
 
 func TestWatchesAreBounded(t *testing.T) {
 	v, _ := viewsOf(t, &Owners{}, newFakeMember(t, "west"))
-	ctx, _ := in(t, "shop")
-	for range maxWatchers {
-		began(t, v.Pods, "shop", metainternalversion.ListOptions{})
+	watchAs := func(r *WatchedREST, name string) error {
+		ctx, _ := in(t, "shop")
+		w, err := r.Watch(request.WithUser(ctx, &user.DefaultInfo{Name: name}), &metainternalversion.ListOptions{})
+		if err == nil {
+			t.Cleanup(w.Stop)
+		}
+		return err
 	}
-	if _, err := v.Pods.Watch(ctx, &metainternalversion.ListOptions{}); !errors.IsTooManyRequests(err) {
+	for i := range maxWatchersEach {
+		if err := watchAs(v.Pods, fmt.Sprint("system:serviceaccount:shop:", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watchAs(v.Pods, "system:serviceaccount:shop:another"); !errors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "system:serviceaccount:shop has 20 watches of pods") {
+		t.Errorf("accounts of one namespace have as many as one client: %v", err)
+	}
+	for i := range maxWatchers - maxWatchersEach {
+		if err := watchAs(v.Pods, fmt.Sprint("user-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watchAs(v.Pods, "one-more"); !errors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "there are 100 watches of pods") {
 		t.Error(err)
 	}
-	if _, err := v.Nodes.Watch(ctx, &metainternalversion.ListOptions{}); err != nil {
+	if err := watchAs(v.Nodes, "one-more"); err != nil {
 		t.Errorf("watches of nodes have places of their own: %v", err)
 	}
+}
+
+// A member that says at once that what it is watched from has expired ends nobody's watch; a minute later it may be right.
+func TestAMemberCannotEndWatches(t *testing.T) {
+	east, west := newFakeMember(t, "east"), newFakeMember(t, "west")
+	v, _ := viewsOf(t, &Owners{}, east, west)
+	west.set(func() {
+		west.answers = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("watch") != "true" {
+				return false
+			}
+			status(w, http.StatusGone, metav1.StatusReasonExpired)
+			return true
+		}
+	})
+	_, list, _ := listed(t, v.Pods.REST, "shop", nil)
+	w := began(t, v.Pods, "shop", metainternalversion.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	for range 100 {
+		if time.Sleep(10 * time.Millisecond); slices.ContainsFunc(west.requests(), func(r string) bool { return strings.Contains(r, "watch=true") }) {
+			break
+		}
+	}
+	east.add("shop", "a")
+	expect(t, w, "ADDED a.east")
+	v.Pods.versions.aMinuteLater()
+	expect(t, w, "ERROR Expired", "end")
 }
