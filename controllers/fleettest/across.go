@@ -84,8 +84,8 @@ func (f *Fleet) takenAway(member string, r memapi.Request) []error {
 	name, rest, _ := strings.Cut(r.Name, ".")
 	source, _, _ := strings.Cut(rest, ".")
 	u, c := f.Federation.Get(services, r.Namespace, name), f.cluster(source)
-	if time.Since(f.laws.taken[workloadKey{services.Resource, r.Namespace, name}]) < hearing {
-		return nil // somebody deleted the copy, and what belongs to it went, too
+	if time.Since(f.laws.taken[workloadKey{services.Resource, r.Namespace, name}]) < hearing || time.Since(f.members[member].replaced) < hearing {
+		return nil // the copy went, and what belongs to it, too: it may be there again before that is done
 	}
 	if u == nil || u.GetDeletionTimestamp() != nil || c == nil || c.IsReady() ||
 		valueAt(u, "spec.type") != "LoadBalancer" || !f.copyOf(u, f.members[member].API.Get(services, r.Namespace, name)) {

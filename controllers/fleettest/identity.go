@@ -78,7 +78,7 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 		p.laws.taken[k] = time.Now()
 	}
 	if m != nil {
-		m.seen = 0
+		m.seen, m.replaced = 0, time.Now()
 		p.laws.foreign.lost(m.Name, p.inMember)
 		return
 	}

@@ -53,6 +53,8 @@ type Member struct {
 	rounds *uint64
 	full   roomIn
 	served map[workloadKey]served
+	// replaced is when all that its API holds was last replaced: by a backup, or by nothing.
+	replaced time.Time
 	// ahead is by how much its clock is ahead of ours, in what it says of pods that it cannot make.
 	ahead time.Duration
 	// dropped counts the ready pods that the last step took away because fewer were asked for.
