@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -19,6 +21,8 @@ import (
 
 const (
 	readyPoll = 50 * time.Millisecond
+	// unreadyEvery is how long a server that starts may be unready before it says why, and how often it says it again.
+	unreadyEvery = 10 * time.Second
 	// upTimeout bounds how long a server that is shutting down may still take to come up.
 	upTimeout = 10 * time.Second
 	// renewEvery is the period of checking certificates while the server runs.
@@ -110,6 +114,7 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		klog.ErrorS(err, "Cannot check the readiness")
 		return false
 	}
+	told := time.Now()
 	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
 		if err != nil {
@@ -119,9 +124,31 @@ func (s *Server) waitReady(ctx context.Context) bool {
 		if err != nil {
 			return false, nil
 		}
-		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+		ready := answer.StatusCode == http.StatusOK
+		if !ready && time.Since(told) >= unreadyEvery {
+			klog.ErrorS(s.unready(req), "Not ready yet")
+			told = time.Now()
+		}
+		return ready, answer.Body.Close()
 	})
 	return err == nil
+}
+
+// unready returns which checks fail and why, which /readyz withholds: that the plugin of a KMS is away, and where it was
+// looked for.
+func (s *Server) unready(req *http.Request) error {
+	var errs, hooks []error
+	for _, check := range s.api.GenericAPIServer.HealthzChecks() {
+		if err := check.Check(req); err != nil && strings.HasPrefix(check.Name(), "poststarthook/") {
+			hooks = append(hooks, fmt.Errorf("%s: %w", check.Name(), err))
+		} else if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", check.Name(), err))
+		}
+	}
+	if len(errs) == 0 { // otherwise hooks wait for what else is missing
+		errs = hooks
+	}
+	return utilerrors.NewAggregate(errs)
 }
 
 // renew renews certificates that expire soon; the server and clients of files read them again.
