@@ -77,7 +77,7 @@ func (s *Server) controlPlaneOptions(ctx context.Context, endpoints []string) (_
 		return options.CompletedOptions{}, err
 	}
 	plugin := admission.New(s.policies, c.Place, c.NamesInDNS)
-	plugin.Clusters, plugin.TryOverrides, plugin.OrphanByDefault = c.Clusters, c.TryOverrides, c.OrphanByDefault
+	plugin.Clusters, plugin.CountClusters, plugin.TryOverrides, plugin.OrphanByDefault = c.Clusters, c.CountClusters, c.TryOverrides, c.OrphanByDefault
 	admit(o, plugin)
 
 	completed, err := o.Complete(ctx, nil, nil)

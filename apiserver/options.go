@@ -55,6 +55,9 @@ type Options struct {
 	// Clusters returns the Clusters, which must not be changed, to warn of names that none has, and to show their pods
 	// and nodes; nil while they are unknown.
 	Clusters func() []*v1beta1.Cluster
+	// CountClusters returns in how many clusters an object may be at once, 0 while that is unknown, to warn of what means something
+	// else in several.
+	CountClusters func(object *unstructured.Unstructured) int
 	// TryOverrides tries a policy on an object that it selects, so that people are warned of overrides that do not work.
 	TryOverrides admission.TryOverrides
 	// BeforeReady prepares these: the server serves, but is not ready until it returns. loopback is for requests to the

@@ -68,6 +68,18 @@ func (d *deciding) enterOrStay(s *candidate) {
 	}
 }
 
+// MostClusters returns in how many clusters an undivided object may be at once, if all are well: by their namespaces, its annotations and its
+// policy.
+func (w *World) MostClusters(o *Object) int {
+	d := &deciding{o: o, w: w, wants: wantsOf(o, w), quiet: true}
+	for i, c := range w.Clusters {
+		if d.wants.refuses(o.Namespace, c, w) == "" {
+			d.seats = append(d.seats, candidate{cluster: c, group: w.groups[i]})
+		}
+	}
+	return len(d.allClusters(nil))
+}
+
 // allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
 func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
 	r := apportion.Request{Key: d.o.Key(), Replicas: math.MaxInt32}

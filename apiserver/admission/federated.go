@@ -54,6 +54,8 @@ type Plugin struct {
 
 	// Clusters returns the joined clusters, or nil while they are unknown: then names are not checked. It may be nil.
 	Clusters func() []*v1beta1.Cluster
+	// CountClusters returns in how many clusters an object may be at once. It may be nil: then nobody is warned of many.
+	CountClusters func(object *unstructured.Unstructured) int
 	// TryOverrides may be nil: then policies are not tried.
 	TryOverrides TryOverrides
 	// OrphanByDefault: a delete that names no propagation policy leaves the copies, as in Federation v1.

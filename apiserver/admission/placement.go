@@ -31,20 +31,29 @@ func (p *Plugin) placeNow(obj runtime.Object, object metav1.Object, kind *v1beta
 	if p.place == nil || object.GetName() == "" {
 		return nil
 	}
-	versioned, err := legacyscheme.Scheme.ConvertToVersion(obj, kind.Resource.GroupVersion())
+	u, err := versioned(obj, kind)
 	if err != nil {
 		return err
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(versioned)
-	if err != nil {
-		return err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
 	if placement := p.place(u); placement != "" {
 		plan.Annotate(object, v1beta1.PlacementAnnotation, placement)
 	}
 	return nil
+}
+
+// versioned converts an object to the version of its kind.
+func versioned(obj runtime.Object, kind *v1beta1.FederatedKind) (*unstructured.Unstructured, error) {
+	object, err := legacyscheme.Scheme.ConvertToVersion(obj, kind.Resource.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	return u, nil
 }
 
 // policiesOf returns the policies of a request's namespace. After a start it waits for them.

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -132,7 +131,7 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 	policies := p.selecting(a)
 	switch object := a.GetObject().(type) {
 	case *batch.CronJob:
-		if n := p.mayHave(a, policies); n > 1 {
+		if n := p.countClusters(a); n > 1 {
 			return []string{fmt.Sprintf("it runs in each of %d clusters at each of its times: a PlacementPolicy may name one cluster", n)}
 		}
 	case *batch.Job:
@@ -143,7 +142,7 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 		if was, ok := a.GetOldObject().(*policy.PodDisruptionBudget); ok && equality.Semantic.DeepEqual(was.Spec, object.Spec) {
 			return nil
 		}
-		n := p.mayHave(a, policies)
+		n := p.countClusters(a)
 		return slices.Concat(numbered("minAvailable", object.Spec.MinAvailable, n), numbered("maxUnavailable", object.Spec.MaxUnavailable, n))
 	case *apps.StatefulSet:
 		return warnOfStateful(object, policies)
@@ -155,30 +154,16 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 	return nil
 }
 
-// mayHave returns how many clusters may get an object, by its own annotation and by the policies that select it.
-func (p *Plugin) mayHave(a admission.Attributes, policies []*v1beta1.PlacementPolicy) int {
-	all := slices.Clone(p.clusters())
-	if text := annotationsOf(a.GetObject())[v1beta1.ClusterSelectorAnnotation]; text != "" {
-		if selector, errs := v1beta1.ParseClusterSelector(text, nil); len(errs) == 0 {
-			all = slices.DeleteFunc(all, func(c *v1beta1.Cluster) bool { return !selector.Matches(labels.Set(c.Labels)) })
-		}
+// countClusters returns in how many clusters the object may be, as the scheduler has it; 0 while that is unknown.
+func (p *Plugin) countClusters(a admission.Attributes) int {
+	if p.CountClusters == nil {
+		return 0
 	}
-	n := len(all)
-	for _, by := range policies {
-		matching := 0
-		for _, c := range all {
-			if by.Spec.Clusters == nil || by.Spec.Clusters.Matches(c) {
-				matching++
-			}
-		}
-		for _, c := range by.Spec.SpreadConstraints {
-			if c.SpreadBy == v1beta1.SpreadByCluster && c.MaxGroups != nil {
-				matching = min(matching, int(*c.MaxGroups))
-			}
-		}
-		n = min(n, matching)
+	u, err := versioned(a.GetObject(), v1beta1.FederatedKindOf(a.GetResource().GroupResource()))
+	if err != nil {
+		return 0
 	}
-	return n
+	return p.CountClusters(u)
 }
 
 func numbered(name string, value *intstr.IntOrString, clusters int) []string {

@@ -7,6 +7,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,6 +24,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
+	"federation/scheduler"
 )
 
 // TestAdmissionWarnings: what is allowed and hardly meant is said to the user who writes it, once.
@@ -36,9 +38,9 @@ func TestAdmissionWarnings(t *testing.T) {
 	}
 	indexed, five, percent := batch.IndexedCompletion, intstr.FromInt32(5), intstr.FromString("50%")
 	one := selecting("batch/v1", "CronJob", nil)
-	one.Spec.Clusters = &v1beta1.ClusterAffinity{Names: []string{"east-a"}}
+	one.Namespace, one.Spec.Clusters = "shop", &v1beta1.ClusterAffinity{Names: []string{"east-a"}}
 	two := selecting("batch/v1", "CronJob", nil)
-	two.Spec.Clusters = &v1beta1.ClusterAffinity{Names: []string{"east-a", "west-a"}}
+	two.Namespace, two.Spec.Clusters = "shop", &v1beta1.ClusterAffinity{Names: []string{"east-a", "west-a"}}
 	failover := selecting("apps/v1", "StatefulSet", nil)
 	failover.Spec.Failover = &v1beta1.FailoverPolicy{}
 	stateful := func() *apps.StatefulSet {
@@ -114,8 +116,14 @@ func TestAdmissionWarnings(t *testing.T) {
 			accessor := c.object.(metav1.Object)
 			a := admission.NewAttributesRecord(c.object, c.old, kind, accessor.GetNamespace(), accessor.GetName(), resource, sub, operation, nil, false, &user.DefaultInfo{Name: c.by})
 			p := New(c.policies, nil, nil)
-			p.Clusters = func() []*v1beta1.Cluster {
-				return []*v1beta1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "west-a"}}}
+			clusters := []*v1beta1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "west-a"}}}
+			p.Clusters = func() []*v1beta1.Cluster { return clusters }
+			p.CountClusters = func(u *unstructured.Unstructured) int {
+				o, err := scheduler.Read(u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return scheduler.NewWorld(clusters, c.policies).MostClusters(&o)
 			}
 			p.SetExternalKubeClientSet(fake.NewClientset(&corev1.Namespace{}, &autoscalingv2.HorizontalPodAutoscaler{
 				ObjectMeta: metav1.ObjectMeta{Name: "web-hpa", Namespace: "shop"},

@@ -115,7 +115,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 // decideInServer has the server place new objects, try overrides and answer reviews, by the functions of the controllers.
 func decideInServer(o *apiserver.Options, names *controllersOptions, reviewer *review.Reviewer) {
 	admitter := placement.NewAdmitter()
-	o.ReviewFailover, o.Place, o.Clusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters
+	o.ReviewFailover, o.Place, o.Clusters, o.CountClusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters, admitter.CountClusters
 	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
 		client, err := newClient(config)
 		if err != nil {

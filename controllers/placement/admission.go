@@ -140,6 +140,17 @@ func keep[T any](p *Admitter, informer cache.SharedIndexInformer, all map[types.
 	})
 }
 
+// CountClusters returns in how many clusters an object may be at once, by its annotations and policies; 0 while that is unknown.
+func (p *Admitter) CountClusters(u *unstructured.Unstructured) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, err := scheduler.Read(u)
+	if err != nil || !p.synced {
+		return 0
+	}
+	return p.look(p.now()).MostClusters(&o)
+}
+
 // Place returns the placement annotation of a new object, or "" to leave it to the placement controller.
 func (p *Admitter) Place(u *unstructured.Unstructured) string {
 	p.mu.Lock()
