@@ -49,7 +49,7 @@ func TestNodesThatAreSilentAfterTheReturnAreSaid(t *testing.T) {
 		t.Errorf("a cluster whose node is silent: %q, want %q", got, oneSilent)
 	}
 	east.set(func() { east.renewed = time.Now() })
-	f.eventually("the node is heard of", func() bool { return strings.HasPrefix(f.silent("east"), "its nodes are back") })
+	f.eventually("the node is heard of", func() bool { return strings.HasPrefix(f.silent("east"), "its nodes renew their Leases again") })
 	east.set(func() { east.renewed = time.Time{} })
 	f.eventually("the silence is over: no node is left", func() bool { return f.silent("east") == "" })
 	east.set(func() { east.renewed = time.Now() })

@@ -37,7 +37,7 @@ all_ready()     { [ "$(ready)" = 30 ]; }
 spread()        { [[ "$(placed)" == "{\"clusters\":{$1}"* ]]; }
 spread_home()   { spread '"east-a":20,"east-b":5,"west-a":5'; }
 spread_away()   { spread '"east-b":15,"west-a":15'; }
-returned()      { [[ "$(placed)" == *"cluster east-a returning, $1 %"* ]]; } # its history says so also when it has more already
+returned()      { [[ "$(placed)" == *"cluster east-a failing back, $1 %"* ]]; } # its history says so also when it has more already
 in_dns()        { grep -qw "$1" <<<"$(addresses "${names[global]}")"; }
 out_of_dns()    { local a; a=$(addresses "${names[global]}"); [ -n "$a" ] && ! grep -qw "$1" <<<"$a"; }
 three_in_dns()  { [ "$(count "$(addresses "${names[global]}")")" = 3 ]; }

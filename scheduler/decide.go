@@ -161,7 +161,7 @@ func (d *deciding) introduceCandidate(s *candidate) {
 		d.explain(s.cluster.Name, withWords(fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade), s.says))
 	}
 	if s.unmade > 0 {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be made there", s.unmade))
+		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be created there", s.unmade))
 	}
 }
 

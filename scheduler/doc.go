@@ -11,6 +11,6 @@
 //
 // A decision takes these steps: the governing policy, and the annotations that override it (wants.go); what each cluster may
 // have: as much as there is room for, no more than it has, or nothing (seats.go); the division among these clusters, by
-// apportion (draft.go); and, while clusters are out or returning, a step from the current towards the desired state that is no
+// apportion (draft.go); and, while clusters are failed over or failing back, a step from the current towards the desired state that is no
 // larger than necessary (failback.go).
 package scheduler

@@ -10,11 +10,11 @@ import (
 
 // divide decides the numbers of a divided object.
 //
-// While clusters are out or returning, the earlier placement is kept as home. Then the decision is a step from base, the
+// While clusters are failed over or failing back, the earlier placement is kept as home. Then the decision is a step from base, the
 // current state, towards full, the state if all that is not out served: a returning cluster gets its share of what it has in
 // full. The others give up only as much as that takes, and nothing else moves.
 //
-// What a cluster may have can depend on what it has. So, while clusters are out or returning, and where spread constraints
+// What a cluster may have can depend on what it has. So, while clusters are failed over or failing back, and where spread constraints
 // choose among them, the decision is repeated on its result until it no longer changes.
 func (d *deciding) divide() {
 	d.divideOnce()
@@ -89,7 +89,7 @@ func (d *deciding) keepMoved(last, home map[string]int64) apportion.Result {
 	all := slices.Clone(d.seats)
 	for i := range d.seats {
 		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > 0 {
-			s.restrict(keeps, "what was moved is not moved back")
+			s.restrict(keeps, "the policy has failback Never")
 		}
 	}
 	result := d.divideReplicas(last, true)
@@ -215,9 +215,9 @@ func (d *deciding) giveUpSurplus(base, full apportion.Result, goal map[string]in
 	result := apportion.Result{Plan: goal, Reasons: full.Reasons, Unschedulable: max(0, d.o.Replicas-sum(goal))}
 	for name, n := range goal {
 		if was := base.Plan[name]; n < was {
-			d.explain(name, "gives replicas back to returning clusters")
+			d.explain(name, "gives replicas back to clusters that fail back")
 		} else if n > full.Plan[name] {
-			d.explain(name, "keeps more than its share until clusters are back")
+			d.explain(name, "keeps more than its share until clusters have failed back")
 		}
 	}
 	return result

@@ -106,7 +106,7 @@ func TestFailbackByStages(t *testing.T) {
 			}
 			s.o.Current.Clusters = half
 			s.phase("a", v1beta1.PhaseServing, 0)
-			if d := s.expect(numbers{"a": 10, "b": 10, "c": 10}, "cluster a is back"); d.Placement.Home != nil {
+			if d := s.expect(numbers{"a": 10, "b": 10, "c": 10}, "cluster a failed back"); d.Placement.Home != nil {
 				t.Errorf("home is still %v", d.Placement.Home)
 			}
 			s.expect(numbers{"a": 10, "b": 10, "c": 10}, "")
@@ -130,7 +130,7 @@ func TestWhatHasVolumesStaysWhileAnotherClusterReturns(t *testing.T) {
 	s.expect(numbers{"a": 17, "b": 17}, "")
 	s.phase("b", v1beta1.PhaseFailedOver, 0)
 	s.clusters["c"].Spec.Taints = nil
-	s.expect(numbers{"a": 8, "b": 17, "c": 9}, "cluster c is back")
+	s.expect(numbers{"a": 8, "b": 17, "c": 9}, "cluster c failed back")
 }
 
 func TestASecondLossAndAScaleOnTheWayBack(t *testing.T) {
@@ -141,11 +141,11 @@ func TestASecondLossAndAScaleOnTheWayBack(t *testing.T) {
 	s.phase("b", v1beta1.PhaseFailedOver, 0)
 	s.expect(numbers{"c": 30}, "cluster b: failed over")
 	s.phase("a", v1beta1.PhaseServing, 0)
-	s.expect(numbers{"a": 15, "c": 15}, "cluster a is back")
+	s.expect(numbers{"a": 15, "c": 15}, "cluster a failed back")
 	s.o.Replicas = 36
 	s.expect(numbers{"a": 18, "c": 18}, "spec.replicas 30→36")
 	s.phase("b", v1beta1.PhaseServing, 0)
-	s.expect(numbers{"a": 12, "b": 12, "c": 12}, "cluster b is back")
+	s.expect(numbers{"a": 12, "b": 12, "c": 12}, "cluster b failed back")
 }
 
 func TestASmallPartOfManySmallObjectsReturns(t *testing.T) {
@@ -213,5 +213,5 @@ func TestADrainIsUndone(t *testing.T) {
 	s.clusters["b"].Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule
 	s.expect(numbers{"a": 3, "c": 3}, "")
 	s.clusters["b"].Spec.Taints = nil
-	s.expect(numbers{"a": 2, "b": 2, "c": 2}, "cluster b is back")
+	s.expect(numbers{"a": 2, "b": 2, "c": 2}, "cluster b failed back")
 }

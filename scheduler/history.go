@@ -80,9 +80,9 @@ func (d *deciding) cause() string {
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case d.o.Divided:
-		return "what clusters can hold changed"
+		return "the capacity of clusters changed"
 	}
-	return "which clusters it may use changed"
+	return "the clusters that it may use changed"
 }
 
 // changedInputs returns the changed inputs of the object and its policy.
@@ -126,16 +126,16 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 		case s.percent < 100 && is > was:
 			parts = append(parts, fmt.Sprintf("cluster %s %s", name, s.because))
 		case is > was && last.Home[name] > was:
-			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
+			parts = append(parts, fmt.Sprintf("cluster %s failed back", name))
 		case s.cluster.Phase() == v1beta1.PhaseFailingBack && is > was:
-			parts = append(parts, fmt.Sprintf("cluster %s is back", name))
+			parts = append(parts, fmt.Sprintf("cluster %s failed back", name))
 		case s.stuck > 0 && is < was:
 			parts = append(parts, "cluster "+name+cmp.Or(withWords("", s.says), " has no room"))
 		}
 	}
 	for _, name := range sortedNames(last.Clusters) {
 		if !seen[name] {
-			parts = append(parts, fmt.Sprintf("cluster %s is not selected, or gone", name))
+			parts = append(parts, fmt.Sprintf("cluster %s is not selected, or has left the federation", name))
 		}
 	}
 	if len(parts) > maxCauses {

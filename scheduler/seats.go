@@ -70,9 +70,9 @@ func (d *deciding) applyPhase(s *candidate) {
 	case phase == v1beta1.PhaseFailedOver:
 		d.applyLoss(s, c.Status.Failover.LostAt)
 	case phase == v1beta1.PhaseGracePeriod:
-		s.restrict(keeps, "not ready, its grace period runs")
+		s.restrict(keeps, "not ready, in its grace period")
 	case phase == v1beta1.PhaseFailoverSuspended:
-		s.restrict(keeps, "not ready, failover is held")
+		s.restrict(keeps, "not ready, failover suspended")
 	case phase == v1beta1.PhaseFailingBack:
 		d.applyReturn(s)
 	case c.IsReady():
@@ -84,7 +84,7 @@ func (d *deciding) applyPhase(s *candidate) {
 			d.applyLoss(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
 			return
 		}
-		s.restrict(keeps, "not ready, its grace period runs")
+		s.restrict(keeps, "not ready, in its grace period")
 		s.lookAgain(left)
 	default:
 		s.restrict(keeps, "not ready")
@@ -119,7 +119,7 @@ func (d *deciding) applyLoss(s *candidate, at *metav1.Time) {
 	}
 	if f.GracePeriodSeconds != nil && at != nil {
 		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(d.now); left > 0 {
-			s.restrict(keeps, "failed over, but the grace period of the policy runs")
+			s.restrict(keeps, "failed over, in the policy's grace period")
 			s.lookAgain(left)
 			return
 		}
@@ -135,7 +135,7 @@ func (d *deciding) applyReturn(s *candidate) {
 	case percent > 0 && (d.neverFailsBack() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
 		return
 	case percent < 100:
-		s.percent, s.because = percent, fmt.Sprintf("returning, %d %%", percent)
+		s.percent, s.because = percent, fmt.Sprintf("failing back, %d %%", percent)
 	}
 }
 

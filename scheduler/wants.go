@@ -34,7 +34,7 @@ func wantsOf(o *Object, w *World) wants {
 	out.spread, out.tolerations = spec.SpreadConstraints, spec.Tolerations
 	switch {
 	case spec.Failover != nil:
-		out.failover, out.stay = *spec.Failover, "the policy has failover off"
+		out.failover, out.stay = *spec.Failover, "the policy disables failover"
 	case o.Volumes:
 		out.failover.Disabled, out.stay = true, "the volumes are there, and no policy with spec.failover governs it"
 	}

@@ -109,7 +109,7 @@ func TestWhatHasNoReplicasMovesForNoRoom(t *testing.T) {
 	p := governed(v1beta1.PlacementPolicySpec{})
 	p.Spec.ResourceSelectors = []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
 	d := Decide(o, NewWorld([]*v1beta1.Cluster{cluster("a", 0), cluster("b", 0)}, []*v1beta1.PlacementPolicy{p}), now)
-	if d.Moved != "b 0→1" || d.Cause != "which clusters it may use changed" {
+	if d.Moved != "b 0→1" || d.Cause != "the clusters that it may use changed" {
 		t.Errorf("%s (%s)", d.Moved, d.Cause)
 	}
 }

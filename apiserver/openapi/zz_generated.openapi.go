@@ -2784,7 +2784,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverDrillSpec(ref common.Refer
 					},
 					"holdSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How long the clusters are out, from 10 to 14400 s; 600 if left out.",
+							Description: "How long the clusters are out of service, from 10 to 14400 s; 600 if left out.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3986,7 +3986,7 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 					},
 					"home": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Home is the placement before clusters were failed over, kept while they are out or returning: what was moved goes back there.",
+							Description: "Home is the placement before clusters were failed over, kept while they are failed over or failing back: what was moved goes back there.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,

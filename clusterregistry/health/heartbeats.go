@@ -85,12 +85,12 @@ func (s *HeartbeatTracker) stale(renewed map[string]time.Time) map[string]time.T
 // String says, for people, who is waited for: the same at each look where nothing has changed.
 func (s *HeartbeatTracker) String() string {
 	if s.renewed == nil {
-		return "it cannot be asked yet when its nodes were heard of"
+		return "the Leases of its nodes cannot be read yet"
 	}
 	silent := slices.Sorted(maps.Keys(s.renewed))
 	silent = slices.DeleteFunc(silent, func(node string) bool { _, heard := s.heard[node]; return heard })
 	if len(silent) == 0 {
-		return "its nodes are back: what is said of their pods is believed in some seconds"
+		return "its nodes renew their Leases again: the status of their pods counts in some seconds"
 	}
 	n := len(silent)
 	if n > 3 {

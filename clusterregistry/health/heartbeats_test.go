@@ -23,8 +23,8 @@ func at(seconds ...int) map[string]time.Time {
 }
 
 const (
-	unknown = "it cannot be asked yet when its nodes were heard of"
-	back    = "its nodes are back: what is said of their pods is believed in some seconds"
+	unknown = "the Leases of its nodes cannot be read yet"
+	back    = "its nodes renew their Leases again: the status of their pods counts in some seconds"
 	noA     = "1 of 2 nodes have not renewed their Leases since it returned: a"
 	noB     = "1 of 2 nodes have not renewed their Leases since it returned: b"
 	neither = "2 of 2 nodes have not renewed their Leases since it returned: a, b"

@@ -18,7 +18,7 @@ func newFailoverFlags() failoverFlags { return failoverFlags{plan.DefaultSetting
 func (f *failoverFlags) addFlags(fs *pflag.FlagSet) {
 	s := &f.settings
 	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod, "how long a cluster may be away before its replicas are placed elsewhere; DNS does not wait for it")
-	fs.IntVar(&s.MaxZones, "failover-max-zones", s.MaxZones, "how many zones' worth of clusters may be failed over at once: more are held as they are. 0 fails nothing over; -1 is no limit")
+	fs.IntVar(&s.MaxZones, "failover-max-zones", s.MaxZones, "how many zones' worth of clusters may be failed over at once; for more, failover is suspended. 0 fails nothing over; -1 is no limit")
 	fs.DurationVar(&s.Window, "failover-window", s.Window, "if a majority of the clusters is lost within this time, it is taken for our own network: nothing is moved until enough are back")
 	fs.DurationVar(&s.HoldDown, "failback-hold-down", s.HoldDown, "how long what was moved off a cluster stays away at least, so that one that comes and goes moves nothing more in that time; 0 waits for the stable period only")
 	fs.DurationVar(&s.Stable, "failback-stable-period", s.Stable, "how long a cluster that returned must be ready before it gets back a first share, and between two shares; 0 gives it all at once")

@@ -33,17 +33,17 @@ func newApproveDeletions(streams genericiooptions.IOStreams) *cobra.Command {
 
 A copy is deleted when its object is. Where the federation has no such object, and no deletion of it is
 recorded, the copy is deleted too; but if these are more than 10, and more than 20 % of the copies in the cluster,
-within ten minutes, they are held, for then something is more likely to be wrong with the federation: it was restored from a
+within ten minutes, they wait for approval: then something is more likely to be wrong with the federation: it was restored from a
 backup that is older than they are. The Cluster has the condition DeletionsPendingApproval, and status.deletionsPendingApproval.
 
 There are two ways on. Apply the objects again, and their copies are taken over as they run. Or approve that they
 are deleted, which this command does: exactly those that it shows, in this one cluster, once. It asks for the
 cluster's name, which --yes replaces.`,
-		Example: `  # What is held, and would be deleted
+		Example: `  # What waits for approval, and would be deleted
   kubectl federation approve-deletions east-a --dry-run
 
-  # All that is held in all clusters
-  kubectl get clusters -o custom-columns=NAME:.metadata.name,HELD:.status.deletionsPendingApproval[*].copies
+  # All that waits in all clusters
+  kubectl get clusters -o custom-columns=NAME:.metadata.name,PENDING:.status.deletionsPendingApproval[*].copies
 
   kubectl federation approve-deletions east-a`,
 		Args:              oneName,
@@ -74,7 +74,7 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 		return err
 	}
 	held := c.Status.DeletionsPendingApproval
-	if err := o.printHeld(name, held); err != nil || len(held) == 0 {
+	if err := o.printPending(name, held); err != nil || len(held) == 0 {
 		return err
 	}
 	if o.dry == "none" && !o.yes {
@@ -99,8 +99,8 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	return nil
 }
 
-// printHeld prints what is held in a cluster.
-func (o *approveCommand) printHeld(name string, held []v1beta1.PendingDeletions) error {
+// printPending prints which deletions wait for approval in a cluster.
+func (o *approveCommand) printPending(name string, held []v1beta1.PendingDeletions) error {
 	if o.output != "table" {
 		return o.output.print(o.Out, map[string]any{"cluster": name, "deletionsPendingApproval": append([]v1beta1.PendingDeletions{}, held...)})
 	}
@@ -135,8 +135,8 @@ func approvalPatch(held []v1beta1.PendingDeletions) []byte {
 	return patch
 }
 
-// heldDeletions describes in a sentence what is held in a cluster, or returns "".
-func heldDeletions(c *v1beta1.Cluster) string {
+// pendingDeletions describes in a sentence which deletions wait for approval in a cluster, or returns "".
+func pendingDeletions(c *v1beta1.Cluster) string {
 	copies := int64(0)
 	for _, h := range c.Status.DeletionsPendingApproval {
 		copies += int64(h.Copies)

@@ -398,7 +398,7 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 			since, last = began, now
 		}
 		if len(missing) == 0 && time.Since(since) >= settled {
-			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS is back", countOf(readySum(there.objects), "replica")), drain.End)
+			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS restored", countOf(readySum(there.objects), "replica")), drain.End)
 		}
 		o.progress.printMissing(c.Name, missing, o.whyLeft(ctx, missing))
 		if err := sleep(ctx, pollDelay(time.Since(began))); err != nil {

@@ -19,7 +19,7 @@ func TestLost(t *testing.T) {
 		want   bool
 	}{
 		"serves":                       {corev1.ConditionTrue, v1beta1.ReasonClusterReady, v1beta1.PhaseServing, "", false},
-		"its grace period runs":        {corev1.ConditionFalse, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseGracePeriod, "", false},
+		"in its grace period":          {corev1.ConditionFalse, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseGracePeriod, "", false},
 		"failed over":                  {corev1.ConditionFalse, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver, "", true},
 		"held":                         {corev1.ConditionFalse, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailoverSuspended, "", true},
 		"held, for most reach it":      {corev1.ConditionFalse, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailoverSuspended, v1beta1.ReasonReachableByMajority, false},

@@ -282,7 +282,7 @@ func TestDrainAndUndrain(t *testing.T) {
 			t.Errorf("drained: %s", got)
 		}
 		said, err = w.run(t.Context(), undraining, nil)
-		if err != nil || !strings.HasSuffix(said, "east-a: 4 replicas ready there; weight in DNS is back\ncluster/east-a undrained\n") {
+		if err != nil || !strings.HasSuffix(said, "east-a: 4 replicas ready there; weight in DNS restored\ncluster/east-a undrained\n") {
 			t.Fatalf("%s%v", said, err)
 		}
 		if got := drainState(w.cluster()); got != "DNS weight 100" || w.copies["east-a"] != 4 || len(w.cluster().Annotations) > 0 {

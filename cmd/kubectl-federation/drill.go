@@ -115,7 +115,7 @@ func (o *drillFlags) addDrillFlags(c *cobra.Command) {
 	f.StringSliceVar(&o.probes, "probe", nil, "names in the federation's zone that are asked meanwhile, as `URLS`: http://NAME[:PORT]/PATH, https://…, tcp://NAME:PORT, dns://NAME. Too many failures end the drill")
 	f.BoolVar(&o.approval, "needs-approval", false, "wait until somebody else approves it")
 	f.StringVar(&o.reason, "reason", "", "why, for those who see it")
-	f.DurationVar(&o.hold, "hold", 10*time.Minute, "how long the clusters are out, from 10s to 4h")
+	f.DurationVar(&o.hold, "hold", 10*time.Minute, "how long the clusters are out of service, from 10s to 4h")
 	f.DurationVar(&o.baseline, "baseline", time.Minute, "how long all must be well before, from 5s to 1h")
 	f.DurationVar(&o.detected, "detected", 0, "with isolate and blackhole, the drill fails if the clusters are judged lost later than that after the fault; 0 does not ask")
 	f.DurationVar(&o.outOfDNS, "out-of-dns", 0, "the drill fails if the addresses are out of DNS later than that after the fault; 0 does not ask")

@@ -177,7 +177,7 @@ func TestTheLifeOfAnAddress(t *testing.T) {
 			}
 			s.annotate("api", `"10.0.0.2"`) // admission rejects it
 			s.is("two say the same", 3, "10.0.0.1:shop/web", "10.0.0.2:shop/late", "api=auto", "late=10.0.0.2", "web=10.0.0.1")
-			s.told("ClusterSetIPRangeFull 10.0.0.2 is held by shop/late; all addresses of 10.0.0.0/30 are held")
+			s.told("ClusterSetIPRangeFull 10.0.0.2 is allocated to shop/late; all addresses of 10.0.0.0/30 are allocated")
 			if err := s.user.Resource(services).Namespace("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}

@@ -485,7 +485,7 @@ func (c *Controller) emitEvent(was, is *v1beta1.FailoverDrill) {
 			c.Recorder.Eventf(about, corev1.EventTypeWarning, "DrillAborted", "%s: %s", s.Reason, s.Message)
 		}
 	case v1beta1.DrillVerifying:
-		c.Recorder.Event(about, corev1.EventTypeNormal, "DrillRecovered", "the clusters are back")
+		c.Recorder.Event(about, corev1.EventTypeNormal, "DrillRecovered", "the clusters are in service again")
 	case v1beta1.DrillFinished:
 		observeFinished(is)
 		kind := corev1.EventTypeWarning

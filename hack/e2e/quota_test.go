@@ -91,7 +91,7 @@ spec:
 	if text := fmt.Sprint(d.Status.Conditions); !strings.Contains(text, "cluster east-b could not make") || !strings.Contains(text, "exceeded quota: pods") {
 		t.Errorf("the Deployment does not say what a cluster refuses: %s", text)
 	}
-	if out, err := s.plugin(t, "explain", "deployment/web", "-n", narrow); err != nil || !strings.Contains(out, "cannot be made there") {
+	if out, err := s.plugin(t, "explain", "deployment/web", "-n", narrow); err != nil || !strings.Contains(out, "cannot be created there") {
 		t.Errorf("explain: %v:\n%s", err, out)
 	}
 

@@ -41,7 +41,7 @@ type Input struct {
 // Reasons of a Fault, and of its condition.
 const (
 	RangeMissing = "RangeMissing" // no range of the family
-	RangeFull    = "RangeFull"    // all addresses are held
+	RangeFull    = "RangeFull"    // all addresses are allocated
 	Clash        = "Clash"        // another Service held the annotated address: it gets another
 	OutOfRange   = "OutOfRange"   // its address is in no range; it keeps it
 )
@@ -129,7 +129,7 @@ func (d *decider) claimAnnotated(s Service) {
 		claimer, claimed := d.Claims[a]
 		switch {
 		case held && holder != s.Key:
-			d.addFault(s, Clash, "%s is held by %s", a, cmp.Or(holder, "an IPAddress that is not the federation's"))
+			d.addFault(s, Clash, "%s is allocated to %s", a, cmp.Or(holder, "an IPAddress that is not the federation's"))
 		case claimed:
 			d.addFault(s, Clash, "%s is also said by %s, which is older", a, claimer)
 		case !held:
@@ -179,7 +179,7 @@ func (d *decider) chooseAddress(s Service, ipv4 bool) (a netip.Addr, ok bool) {
 		return held || claimed
 	})
 	if !ok {
-		d.addFault(s, RangeFull, "all addresses of %s are held", r)
+		d.addFault(s, RangeFull, "all addresses of %s are allocated", r)
 		return a, false
 	}
 	d.Claims[a] = s.Key

@@ -71,7 +71,7 @@ func (p *planner) rankPart(t *part, item v1beta1.ClusterServiceIngress) {
 	case !t.Ready && !t.Held:
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
 	case t.HeartbeatsStale && !t.Held:
-		t.rank, t.why = unseen, "its nodes have not been heard of since it returned: its addresses are out"
+		t.rank, t.why = unseen, "its nodes have not renewed their Leases since it returned: its addresses are left out"
 	case !item.IsSeen() && !t.Held:
 		t.rank, t.why = unseen, "the federation's process that looks after the object does not reach the cluster, though others do: its addresses are out"
 	case t.weight == 0:

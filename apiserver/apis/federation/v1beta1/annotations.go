@@ -384,7 +384,7 @@ type Placement struct {
 	Unschedulable int64 `json:"unschedulable,omitempty"`
 	// Policy is the name of the PlacementPolicy that governs the object.
 	Policy string `json:"policy,omitempty"`
-	// Home is the placement before clusters were failed over, kept while they are out or returning: what
+	// Home is the placement before clusters were failed over, kept while they are failed over or failing back: what
 	// was moved goes back there.
 	Home map[string]int64 `json:"home,omitempty"`
 	// Inputs are hashes of the preferences, the cluster selector and the policy of the decision: they show a later one

@@ -207,7 +207,7 @@ type FailoverPhase string
 const (
 	// PhaseServing: the cluster is used.
 	PhaseServing FailoverPhase = "Serving"
-	// PhaseGracePeriod: the cluster is not ready and its grace period runs: it keeps what it has and gets no more.
+	// PhaseGracePeriod: the cluster is not ready and in its grace period: it keeps what it has and gets no more.
 	PhaseGracePeriod FailoverPhase = "GracePeriod"
 	// PhaseFailoverSuspended: nothing is moved, though the grace period is over: too many clusters are away at once; or
 	// the cluster answers and rejects the federation, which is no sign that its workloads are dead.

@@ -38,7 +38,7 @@ type FailoverDrillSpec struct {
 	// How long all must be well before, from 5 to 3600 s; 60 if left out.
 	// +optional
 	BaselineSeconds *int32 `json:"baselineSeconds,omitempty"`
-	// How long the clusters are out, from 10 to 14400 s; 600 if left out.
+	// How long the clusters are out of service, from 10 to 14400 s; 600 if left out.
 	// +optional
 	HoldSeconds *int32 `json:"holdSeconds,omitempty"`
 	// How long the way back may take, from 60 to 14400 s; 3600 if left out.
@@ -523,7 +523,7 @@ func orDefault[T any](value *T, without T) T {
 // Baseline returns how long all must be well before, in seconds.
 func (s *FailoverDrillSpec) Baseline() int32 { return orDefault(s.BaselineSeconds, 60) }
 
-// Hold returns how long the clusters are out, in seconds.
+// Hold returns how long the clusters are out of service, in seconds.
 func (s *FailoverDrillSpec) Hold() int32 { return orDefault(s.HoldSeconds, 600) }
 
 // Recovery returns how long the way back may take, in seconds.
