@@ -344,7 +344,7 @@ func (r *Random) applyMissing() error {
 		return nil
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(r.latest), func(a, b string) int { return cmp.Compare(r.latest[a], r.latest[b]) }) {
-		if !r.objects[name] || strings.HasPrefix(name, "widgets/") {
+		if !r.objects[name] {
 			continue
 		}
 		t, err := r.player.target(name)

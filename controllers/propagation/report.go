@@ -140,6 +140,9 @@ func (r *reporter) hidePending(k key, federated *unstructured.Unstructured, copi
 	}
 }
 
+// initialSync is how long a ready member may take to be engaged and synced.
+const initialSync = patience + 5*time.Second
+
 // initialSyncPending returns how long to delay a report while a ready member is still being engaged: to call it
 // unreachable, or its copy pending, would be two useless writes.
 func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
@@ -151,7 +154,7 @@ func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
 			}
 			since = m.joined
 		}
-		if left := since.Add(patience + 5*time.Second).Sub(now); left > 0 && plan.IsReady(u) {
+		if left := since.Add(initialSync).Sub(now); left > 0 && plan.IsReady(u) {
 			return left
 		}
 	}

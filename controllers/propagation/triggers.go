@@ -117,6 +117,9 @@ func (t *triggers) clusterChanged(was, is any) {
 	if !plan.IsReached(before) && plan.IsReached(after) && t.couldBeEngaged(after.GetName()) {
 		t.reportAddressesLater()
 	}
+	if plan.IsReady(before) && !plan.IsReady(after) && t.member(after.GetName()) == nil && time.Since(t.started) < initialSync {
+		t.reportAll() // no report waits for it any more
+	}
 	if plan.IsSilent(before) && !plan.IsSilent(after) {
 		t.wakeAllWaiting() // the status of its copies counts from now on
 	}
