@@ -200,8 +200,8 @@ func (r *reporter) isCutOff(k key, cluster *unstructured.Unstructured, now time.
 }
 
 // countUnmade counts the pods that a cluster has been unable to create for long enough, or schedules a report for that
-// time. The member says since when, which a restart of ours does not forget; where its clock is ahead, what counts is when
-// we saw it.
+// time. The member says since when; where its clock is ahead, what counts is when we saw it. Those that have been counted
+// go on counting, also after a restart.
 func (r *reporter) countUnmade(k key, m *member, source plan.Source, one *plan.Copy) {
 	if !k.Kind.Failure {
 		return
@@ -210,7 +210,8 @@ func (r *reporter) countUnmade(k key, m *member, source plan.Source, one *plan.C
 	if seen := m.Failing(k, pods > 0, time.Now()); seen.Before(since) {
 		since = seen
 	}
-	if left := time.Until(since.Add(r.Unmade)); pods > 0 && left > 0 {
+	_, counted := v1beta1.ParseCreatedPods(source.Object.GetAnnotations()[v1beta1.CreatedPodsAnnotation])[one.Cluster]
+	if left := time.Until(since.Add(r.Unmade)); pods > 0 && left > 0 && !counted {
 		r.reports.AddAfter(k, left)
 	} else {
 		one.Unmade = pods
