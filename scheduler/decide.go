@@ -37,6 +37,8 @@ type Decision struct {
 	Notes []string
 	// Reasons has, by cluster, what made its number, in the order of application.
 	Reasons map[string][]string
+	// KeepsReplicas: some cluster keeps more than its minimum only because it had that before, as rebalance is off.
+	KeepsReplicas bool
 }
 
 // Value returns the new placement annotation; "" means none.
@@ -190,6 +192,7 @@ func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
 	if len(home) > 0 {
 		p.Home = home
 	}
+	d.result.KeepsReplicas = d.o.Divided && !d.wants.preferences.Rebalance && slices.ContainsFunc(d.seats, d.keepsReplicas)
 	for i := range d.seats {
 		switch s := &d.seats[i]; {
 		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
@@ -206,6 +209,12 @@ func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
 			d.reasons[name] = append(d.reasons[name], why...)
 		}
 	}
+}
+
+// keepsReplicas reports whether a cluster keeps some of what it had beyond its minimum.
+func (d *deciding) keepsReplicas(s candidate) bool {
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	return min(s.last, d.result.Placement.Clusters[s.cluster.Name]) > p.MinReplicas
 }
 
 // capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ type decision struct {
 	// everywhere: without a placement it goes to every cluster that its annotation selects.
 	everywhere bool
 	divided    bool
+	keeps      bool // scheduler.Decision's KeepsReplicas
 }
 
 // replicaFields returns the fields of spec and status with the number of replicas, and of ready ones; none if they are not
@@ -53,7 +53,7 @@ func replayDecision(e evidence) decision {
 	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only if nothing refers to it
 	followReferrers(&o, w, e.referrers)
 	d := scheduler.Decide(o, w, e.now)
-	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != ""}
+	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != "", keeps: d.KeepsReplicas}
 	if d.None {
 		named := e.isDefinition() && len(customplan.Wanted([]customplan.Definition{customplan.Read(e.object)}, e.policies)) > 0
 		out.everywhere = named || v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
@@ -65,7 +65,7 @@ func replayDecision(e evidence) decision {
 // defaultReason explains a cluster's number if no rule has a reason.
 func (d *decision) defaultReason(wanted int64) []string {
 	switch {
-	case d.divided && wanted == 0 && d.keepsReplicas():
+	case d.divided && wanted == 0 && d.keeps:
 		return []string{"all replicas are placed in other clusters, and stay there, as rebalance is off: new ones may come here"}
 	case d.divided && wanted == 0:
 		return []string{"other clusters have all replicas, by weight and what they have already"}
@@ -73,16 +73,6 @@ func (d *decision) defaultReason(wanted int64) []string {
 		return []string{"it goes to every cluster that may be used"}
 	}
 	return []string{"it is not placed there"}
-}
-
-// keepsReplicas reports whether replicas stay where they are placed because rebalance is off.
-func (d *decision) keepsReplicas() bool {
-	for _, reasons := range d.reasons {
-		if slices.ContainsFunc(reasons, func(why string) bool { return strings.Contains(why, "rebalance is off") }) {
-			return true
-		}
-	}
-	return false
 }
 
 // followReferrers lets an object go where its referrers go, if they take it along.
