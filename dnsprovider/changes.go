@@ -21,14 +21,14 @@ type ChangeSet []Step
 // Diff returns what to do to get from current to desired. Both have at most one set of a name and
 // type, in any order. Equal contents give an empty ChangeSet.
 func Diff(current, desired []RRSet) ChangeSet {
-	have, want := sorted(current), sorted(desired)
+	have, want := sortSets(current), sortSets(desired)
 	var changes ChangeSet
 	for len(have)+len(want) > 0 {
 		name := firstName(have, want)
 		var old, now []RRSet
 		old, have = cutName(have, name)
 		now, want = cutName(want, name)
-		step := Step{Name: name, Old: without(old, now), New: without(now, old)}
+		step := Step{Name: name, Old: subtractSets(old, now), New: subtractSets(now, old)}
 		if len(step.Old)+len(step.New) > 0 {
 			changes = append(changes, step)
 		}
@@ -36,8 +36,8 @@ func Diff(current, desired []RRSet) ChangeSet {
 	return changes
 }
 
-// sorted returns the sets in order; the argument stays as it is.
-func sorted(sets []RRSet) []RRSet {
+// sortSets returns the sets in order; the argument stays as it is.
+func sortSets(sets []RRSet) []RRSet {
 	if slices.IsSortedFunc(sets, Compare) {
 		return sets
 	}
@@ -86,15 +86,15 @@ func (c ChangeSet) Apply(current []RRSet) ([]RRSet, error) {
 func (s Step) Apply(current []RRSet) ([]RRSet, error) {
 	for _, old := range s.Old {
 		if !slices.ContainsFunc(current, old.Equal) {
-			return nil, &ConflictError{Expected: old, Found: find(current, old)}
+			return nil, &ConflictError{Expected: old, Found: findSet(current, old)}
 		}
 	}
-	result := without(current, s.Old)
+	result := subtractSets(current, s.Old)
 	for _, set := range s.New {
 		if set.Name != s.Name {
 			return nil, Refusef("step at %s: record %s %s: must be of the step's name", s.Name, set.Name, set.Type)
 		}
-		if found := find(result, set); found != nil {
+		if found := findSet(result, set); found != nil {
 			return nil, &ConflictError{Expected: RRSet{Name: set.Name, Type: set.Type}, Found: found}
 		}
 		result = append(result, set)
@@ -152,8 +152,8 @@ func byName(sets []RRSet) map[string][]RRSet {
 	return m
 }
 
-// without returns, sorted, the sets that have no equal in others.
-func without(sets, others []RRSet) []RRSet {
+// subtractSets returns, sorted, the sets that have no equal in others.
+func subtractSets(sets, others []RRSet) []RRSet {
 	var rest []RRSet
 	for _, set := range sets {
 		if !slices.ContainsFunc(others, set.Equal) {
@@ -164,7 +164,7 @@ func without(sets, others []RRSet) []RRSet {
 	return rest
 }
 
-func find(sets []RRSet, key RRSet) *RRSet {
+func findSet(sets []RRSet, key RRSet) *RRSet {
 	if i := slices.IndexFunc(sets, key.sameKey); i >= 0 {
 		return &sets[i]
 	}

@@ -26,7 +26,7 @@ func filled(t testing.TB, sets []dnsprovider.RRSet) *snapshot {
 		}
 	}
 	e.synced = true
-	next, err := e.finish(2)
+	next, err := e.finishSnapshot(2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func FuzzRespond(f *testing.F) {
 		f.Add(c.message, false)
 	}
 	f.Fuzz(func(t *testing.T, message []byte, udp bool) {
-		s.names.touch(message)
+		s.names.prefetch(message)
 		reply := answerTo(s, message, udp)
 		if reply == nil {
 			if len(message) >= headerSize && message[2]&0x80 == 0 {
@@ -165,7 +165,7 @@ func BenchmarkRespond(b *testing.B) {
 			for b.Loop() {
 				if i++; i%32 == 0 {
 					for _, message := range messages[i%len(messages):][:32] {
-						r.touched += s.names.touch(message)
+						r.touched += s.names.prefetch(message)
 					}
 				}
 				if len(r.respond(s, append(buf[:0], messages[i%len(messages)]...), from)) < 60 {

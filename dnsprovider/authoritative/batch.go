@@ -74,7 +74,7 @@ func (b *batch) receive() (int, error) {
 }
 
 func (b *batch) tryReceive(fd uintptr) bool {
-	n, errno := pass(unix.SYS_RECVMMSG, fd, b.in[:])
+	n, errno := callMmsg(unix.SYS_RECVMMSG, fd, b.in[:])
 	if errno == unix.EAGAIN {
 		return false
 	}
@@ -84,9 +84,9 @@ func (b *batch) tryReceive(fd uintptr) bool {
 	return true
 }
 
-// pass calls recvmmsg or sendmmsg, which do not block here. It does not tell Go's scheduler, which would take the
+// callMmsg calls recvmmsg or sendmmsg, which do not block here. It does not tell Go's scheduler, which would take the
 // processor from the goroutine after some 20 µs and give it back, time and again (ADR 51).
-func pass(call, fd uintptr, packets []mmsghdr) (n int, errno unix.Errno) {
+func callMmsg(call, fd uintptr, packets []mmsghdr) (n int, errno unix.Errno) {
 	for {
 		r, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&packets[0])), uintptr(len(packets)), unix.MSG_DONTWAIT, 0, 0)
 		if errno != unix.EINTR {
@@ -98,8 +98,8 @@ func pass(call, fd uintptr, packets []mmsghdr) (n int, errno unix.Errno) {
 // message returns the i-th packet that was received; its capacity has room for the answer.
 func (b *batch) message(i int) []byte { return b.packets[i].data[:b.in[i].length] }
 
-// from returns the sender of the i-th packet.
-func (b *batch) from(i int) netip.Addr {
+// senderOf returns the sender of the i-th packet.
+func (b *batch) senderOf(i int) netip.Addr {
 	p := &b.packets[i]
 	if p.from.Family == unix.AF_INET {
 		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(&p.from)).Addr)
@@ -131,7 +131,7 @@ func (b *batch) send() error {
 }
 
 func (b *batch) trySend(fd uintptr) bool {
-	n, errno := pass(unix.SYS_SENDMMSG, fd, b.out[b.sent:b.queued])
+	n, errno := callMmsg(unix.SYS_SENDMMSG, fd, b.out[b.sent:b.queued])
 	switch errno {
 	case 0:
 		b.sent += n

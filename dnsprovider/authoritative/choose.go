@@ -54,20 +54,20 @@ func (a *answer) variants() iter.Seq[variant] {
 	}
 }
 
-// choose returns the records to answer with: all, or a variant's.
-func (r *responder) choose(a *answer) records {
-	if a.more == "" || a.stride() == 0 {
+// chooseRecords returns the records to answer with: all, or a variant's.
+func (r *responder) chooseRecords(a *answer) records {
+	if a.more == "" || a.recordStride() == 0 {
 		return a.records
 	}
 	if weight := a.weight(); weight > 0 {
-		return a.at(rand.Uint64N(weight))
+		return a.variantAt(rand.Uint64N(weight))
 	}
-	for _, region := range r.near() {
-		if found, ok := a.of(region); ok {
+	for _, region := range r.regionsNear() {
+		if found, ok := a.variantFor(region); ok {
 			return found
 		}
 	}
-	if elsewhere, ok := a.of(""); ok {
+	if elsewhere, ok := a.variantFor(""); ok {
 		return elsewhere
 	}
 	return a.records
@@ -81,8 +81,8 @@ func (a *answer) weight() (sum uint64) {
 	return sum
 }
 
-// at returns the variant at a point of the weights, laid one behind the other.
-func (a *answer) at(point uint64) records {
+// variantAt returns the variant at a point of the weights, laid one behind the other.
+func (a *answer) variantAt(point uint64) records {
 	for v := range a.variants() {
 		if point < uint64(v.weight) {
 			return v.records
@@ -92,8 +92,8 @@ func (a *answer) at(point uint64) records {
 	return a.records // not reached: the point is within the sum
 }
 
-// of returns the variant for a region.
-func (a *answer) of(region string) (records, bool) {
+// variantFor returns the variant for a region.
+func (a *answer) variantFor(region string) (records, bool) {
 	for v := range a.variants() {
 		if v.region == region {
 			return v.records, true
@@ -102,9 +102,9 @@ func (a *answer) of(region string) (records, bool) {
 	return records{}, false
 }
 
-// near returns the regions near the client, or near its resolver if the client subnet does not help. The scope of the
+// regionsNear returns the regions near the client, or near its resolver if the client subnet does not help. The scope of the
 // answer is set accordingly (RFC 7871, section 7.2.1).
-func (r *responder) near() []string {
+func (r *responder) regionsNear() []string {
 	if r.service.Locator == nil {
 		return nil
 	}

@@ -87,15 +87,15 @@ func packSigned(set []dns.RR) answer {
 			signatures = append(signatures, s)
 			continue
 		}
-		packed = append(packed, ownerless(rr)...)
+		packed = append(packed, packWithoutOwner(rr)...)
 		a.count++
 	}
 	a.packed, a.signature = string(packed), packSignatures(signatures, set[0].Header().Ttl)
 	return a
 }
 
-// ownerless packs a record with the question as its owner.
-func ownerless(rr dns.RR) []byte {
+// packWithoutOwner packs a record with the question as its owner.
+func packWithoutOwner(rr dns.RR) []byte {
 	rr = dns.Copy(rr)
 	rr.Header().Name = "."
 	buf := make([]byte, dns.Len(rr))
@@ -172,7 +172,7 @@ func (s *Server) renewOnTime(ctx context.Context) {
 func (s *Server) renew(now time.Time) error {
 	var due []string
 	for n := range s.current.Load().names.all() {
-		if n.due(now) {
+		if n.renewalDue(now) {
 			due = append(due, n.name())
 		}
 	}
@@ -201,10 +201,10 @@ func (s *Server) renewNames(names []string) error {
 	return s.publish(old, next, nil)
 }
 
-// due reports whether a signature of the name must be renewed.
-func (n node) due(now time.Time) bool {
+// renewalDue reports whether a signature of the name must be renewed.
+func (n node) renewalDue(now time.Time) bool {
 	for a := range n.answers() {
-		if s := a.signature; s != "" && !now.Before(s.due()) {
+		if s := a.signature; s != "" && !now.Before(s.renewalTime()) {
 			return true
 		}
 	}

@@ -39,30 +39,30 @@ func newDenials() *denials {
 	return &denials{proven: limit(), unproven: limit()}
 }
 
-// limit returns the one that holds for a client.
-func (d *denials) limit(proven bool) *rate.Limiter {
+// limitFor returns the one that holds for a client.
+func (d *denials) limitFor(proven bool) *rate.Limiter {
 	if proven {
 		return d.proven
 	}
 	return d.unproven
 }
 
-// existing returns the proof of the types that a name lacks.
-func (d *denials) existing(s *snapshot, name []byte, n node) *records {
-	shard := d.shard(s, name)
+// typeDenial returns the proof of the types that a name lacks.
+func (d *denials) typeDenial(s *snapshot, name []byte, n node) *records {
+	shard := d.lockShard(s, name)
 	defer shard.mu.Unlock()
-	return shard.of(s, shard.exists, name, nil, n.types()...)
+	return shard.proofFor(s, shard.exists, name, nil, n.types()...)
 }
 
-// missing returns the proof that a name does not exist; nil above the limit.
-func (d *denials) missing(s *snapshot, name []byte, limit *rate.Limiter) *records {
-	shard := d.shard(s, name)
+// nameDenial returns the proof that a name does not exist; nil above the limit.
+func (d *denials) nameDenial(s *snapshot, name []byte, limit *rate.Limiter) *records {
+	shard := d.lockShard(s, name)
 	defer shard.mu.Unlock()
-	return shard.of(s, shard.missing, name, limit, dns.TypeNXNAME)
+	return shard.proofFor(s, shard.missing, name, limit, dns.TypeNXNAME)
 }
 
-// shard returns the shard of a name, locked.
-func (d *denials) shard(s *snapshot, name []byte) *denialShard {
+// lockShard returns the shard of a name, locked.
+func (d *denials) lockShard(s *snapshot, name []byte) *denialShard {
 	shard := &d.shards[hashOf(name)%denialShards]
 	shard.mu.Lock()
 	if shard.signer != s.signer || shard.exists == nil {
@@ -71,13 +71,13 @@ func (d *denials) shard(s *snapshot, name []byte) *denialShard {
 	return shard
 }
 
-// of returns the cached proof, or makes it if the limit, unless nil, allows that.
-func (*denialShard) of(s *snapshot, kept map[string]*records, name []byte, limit *rate.Limiter, types ...uint16) *records {
+// proofFor returns the cached proof, or makes it if the limit, unless nil, allows that.
+func (*denialShard) proofFor(s *snapshot, kept map[string]*records, name []byte, limit *rate.Limiter, types ...uint16) *records {
 	key := string(name)
 	for _, t := range types {
 		key += string([]byte{byte(t >> 8), byte(t)})
 	}
-	if known := kept[key]; known != nil && time.Now().Before(known.signature.due()) {
+	if known := kept[key]; known != nil && time.Now().Before(known.signature.renewalTime()) {
 		return known
 	}
 	if limit != nil && !limit.Allow() {
@@ -94,7 +94,7 @@ func (*denialShard) of(s *snapshot, kept map[string]*records, name []byte, limit
 			break
 		}
 	}
-	made := &records{packed: string(ownerless(proof)), count: 1, signature: signed}
+	made := &records{packed: string(packWithoutOwner(proof)), count: 1, signature: signed}
 	kept[key] = made
 	return made
 }
@@ -107,15 +107,15 @@ func (n node) types() (types []uint16) {
 	return types
 }
 
-// deny adds the proof that a name lacks the type, if the client wants one and the zone is signed. A name that does not
+// addDenial adds the proof that a name lacks the type, if the client wants one and the zone is signed. A name that does not
 // exist is then one without types (RFC 9824, section 3.2), with the code for that, unless the client accepts the other
 // (section 5).
-func (r *responder) deny(name []byte, n node, owner int) {
+func (r *responder) addDenial(name []byte, n node, owner int) {
 	e := &r.query.edns
 	if !e.do || r.snapshot.signer == nil {
 		return
 	}
-	proof := r.proof(name, n)
+	proof := r.denialProof(name, n)
 	if proof == nil {
 		r.overflow = true
 		return
@@ -126,16 +126,16 @@ func (r *responder) deny(name []byte, n node, owner int) {
 	}
 }
 
-// proof returns the proof of what a name lacks; nil if the client, or all together, exceed a limit. The limit of its
+// denialProof returns the proof of what a name lacks; nil if the client, or all together, exceed a limit. The limit of its
 // network is checked first, so that one network cannot use up the total.
-func (r *responder) proof(name []byte, n node) *records {
+func (r *responder) denialProof(name []byte, n node) *records {
 	d := r.service.denials
 	if n != "" {
-		return d.existing(r.snapshot, name, n)
+		return d.typeDenial(r.snapshot, name, n)
 	}
 	proven := r.known || !r.from.udp
 	if !proven && r.tooMany() {
 		return nil
 	}
-	return d.missing(r.snapshot, name, d.limit(proven))
+	return d.nameDenial(r.snapshot, name, d.limitFor(proven))
 }

@@ -117,7 +117,7 @@ func TestProofsAreBounded(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
 	d, limit := s.denials, rate.NewLimiter(0, 10)
 	proof := func(i int) *records {
-		return d.missing(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), limit)
+		return d.nameDenial(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), limit)
 	}
 	made := 0
 	for i := range 20 {
@@ -208,7 +208,7 @@ func TestSignaturesAreMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range s.current.Load().names.all() {
-		if n.due(time.Now()) {
+		if n.renewalDue(time.Now()) {
 			t.Errorf("%s is still due", nameOf(n.name()))
 		}
 	}

@@ -28,6 +28,6 @@
 // (dnssec.go, dnssec_denial.go).
 //
 // What was traded: query.go parses by hand only what nearly all clients send, one question with at most one OPT record. For
-// everything else unusual.go uses github.com/miekg/dns, which costs fifty times as much and is correct. A large answer is
+// everything else slow_path.go uses github.com/miekg/dns, which costs fifty times as much and is correct. A large answer is
 // truncated to no records, because a client that sees TC must ask again over TCP anyway. System calls are those of Linux.
 package authoritative

@@ -80,8 +80,8 @@ func (e *edns) option(code uint16, data []byte) {
 	e.malformed = e.malformed || !ok
 }
 
-// limit returns how long the answer may be over UDP.
-func (e *edns) limit() int {
+// maxAnswerSize returns how long the answer may be over UDP.
+func (e *edns) maxAnswerSize() int {
 	if !e.present {
 		return plainSize
 	}

@@ -66,7 +66,7 @@ func FuzzSigned(f *testing.F) {
 			write = nil
 		}
 		before := slices.Clone(message)
-		reply, handled := s.signed(message, origin{netip.MustParseAddr("192.0.2.99"), udp}, write)
+		reply, handled := s.answerSigned(message, origin{netip.MustParseAddr("192.0.2.99"), udp}, write)
 		if !slices.Equal(before, message) {
 			t.Error("the message was changed")
 		}

@@ -47,7 +47,7 @@ func newLimiter(perSecond int) *limiter {
 // exceeded reports whether an answer to a client would be too much, and counts it, as cost answers, if not. second is
 // a time in seconds.
 func (l *limiter) exceeded(client netip.Addr, class answerClass, second uint32, cost uint64) bool {
-	hash := mix(network(client)<<2 ^ uint64(class) ^ l.seed)
+	hash := mixBits(clientNetwork(client)<<2 ^ uint64(class) ^ l.seed)
 	owner, now := hash>>(countBits+secondBits), uint64(second)&secondMask
 	slot, value := l.sets[hash%limiterSets].find(owner, now)
 	count := value & countMask
@@ -82,8 +82,8 @@ func (s *limiterSet) find(owner, now uint64) (slot *atomic.Uint64, value uint64)
 	return slot, value
 }
 
-// network returns the part of an address that is counted as one: /24 of IPv4, /56 of IPv6.
-func network(client netip.Addr) uint64 {
+// clientNetwork returns the part of an address that is counted as one: /24 of IPv4, /56 of IPv6.
+func clientNetwork(client netip.Addr) uint64 {
 	if client.Is4() {
 		a := client.As4()
 		return uint64(binary.BigEndian.Uint32(a[:]) >> 8)
@@ -92,8 +92,8 @@ func network(client netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(a[:]) >> 8
 }
 
-// mix spreads a number over all bits (the finalizer of MurmurHash3).
-func mix(x uint64) uint64 {
+// mixBits spreads a number over all bits (the finalizer of MurmurHash3).
+func mixBits(x uint64) uint64 {
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33

@@ -185,7 +185,7 @@ func newSignature(due time.Time, count uint16, packed []byte) signature {
 	return signature(append(binary.LittleEndian.AppendUint16(b, count), packed...))
 }
 
-func (s signature) due() time.Time {
+func (s signature) renewalTime() time.Time {
 	return time.Unix(int64(uint32At(string(s), 0))|int64(uint32At(string(s), 4))<<32, 0)
 }
 

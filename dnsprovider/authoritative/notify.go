@@ -50,7 +50,7 @@ func (s *Server) notify(ctx context.Context, t *target) {
 		}
 		if err := s.notifyOnce(ctx, t); err == nil {
 			pause = notifyPause
-			s.overtake(ctx, t)
+			s.overtakeSerial(ctx, t)
 		} else if ctx.Err() == nil {
 			pause = min(2*pause, maxNotifyPause)
 			slog.Warn("Failed to notify a server of the zone's change, will retry", "zone", s.zone, "server", t.address, "err", err, "after", pause)

@@ -38,8 +38,8 @@ type answer struct {
 	more string
 }
 
-// stride returns the size of one record where all have the same and their order is free to change, else 0.
-func (a *answer) stride() int {
+// recordStride returns the size of one record where all have the same and their order is free to change, else 0.
+func (a *answer) recordStride() int {
 	switch a.rtype {
 	case dns.TypeA:
 		return recordHeader + 4
@@ -81,7 +81,7 @@ func (p packer) packSets(sets []dnsprovider.RRSet) ([]answer, error) {
 // packSet packs a set. It refuses sets that are not canonical, and types that would change the meaning of other names.
 func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
 	t := dns.StringToType[string(set.Type)]
-	if err := check(set, t); err != nil {
+	if err := checkRRSet(set, t); err != nil {
 		return answer{}, err
 	}
 	a := answer{rtype: t}
@@ -102,7 +102,7 @@ func (p packer) packSet(set dnsprovider.RRSet) (answer, error) {
 	return a, err
 }
 
-func check(set dnsprovider.RRSet, t uint16) error {
+func checkRRSet(set dnsprovider.RRSet, t uint16) error {
 	canonical, err := dnsprovider.New(set.Name, set.Type, set.TTL, set.Rdata...)
 	if len(set.Variants) > 0 {
 		canonical, err = dnsprovider.NewChoice(set.Name, set.Type, set.TTL, set.Variants...)

@@ -28,7 +28,7 @@ type query struct {
 }
 
 // parse reads the messages that nearly all clients send: one question, and at most an OPT record. It returns false for
-// all others, which unusual parses.
+// all others, which parseSlowPath reads.
 func (q *query) parse(message []byte) bool {
 	counts := binary.BigEndian.Uint64(message[4:])
 	if message[2]&opcodeBits != 0 || counts&^1 != 1<<48 { // one question, and at most one additional record

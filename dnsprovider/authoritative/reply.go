@@ -83,7 +83,7 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 				return append(message[:0], reply...)
 			}
 		}
-		plain, refusal := unusual(message)
+		plain, refusal := parseSlowPath(message)
 		if refusal != nil {
 			r.rcode = int(refusal[3] & 0xf)
 			if r.tooMany() {
@@ -96,10 +96,10 @@ func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
 		}
 	}
 	r.snapshot, r.reply = s, message[:r.query.end]
-	r.known = r.extend()
+	r.known = r.prepareOPT()
 	r.room = dns.MaxMsgSize - r.query.edns.length()
 	if from.udp {
-		r.room = r.query.edns.limit() - r.query.edns.length()
+		r.room = r.query.edns.maxAnswerSize() - r.query.edns.length()
 	}
 	r.decide()
 	if !r.known && r.tooMany() {
@@ -127,8 +127,8 @@ func (r *responder) tooMany() bool {
 // and the victim of a forged address gets no more bytes than were sent in its name.
 const slip = 2
 
-// extend prepares our OPT record. It reports whether a cookie proves the client's address.
-func (r *responder) extend() (known bool) {
+// prepareOPT prepares our OPT record. It reports whether a cookie proves the client's address.
+func (r *responder) prepareOPT() (known bool) {
 	e := &r.query.edns
 	if !e.present {
 		return false
@@ -202,13 +202,13 @@ func (r *responder) decide() {
 		r.rcode = dns.RcodeServerFailure
 	default:
 		r.authoritative = true
-		r.follow()
+		r.followCNAMEs()
 	}
 }
 
-// follow answers along the CNAMEs as far as they stay in the zone. The code is that of the last name
+// followCNAMEs answers along the CNAMEs as far as they stay in the zone. The code is that of the last name
 // (RFC 6604), and a negative end brings the SOA (RFC 2308).
-func (r *responder) follow() {
+func (r *responder) followCNAMEs() {
 	var chain [maxChain]node
 	n := r.snapshot.names.find(r.query.hash, r.query.name)
 	name, owner := r.query.name, headerSize
@@ -216,7 +216,7 @@ func (r *responder) follow() {
 		if n == "" {
 			r.rcode = dns.RcodeNameError
 			r.negative()
-			r.deny(name, n, owner)
+			r.addDenial(name, n, owner)
 			return
 		}
 		if found, ok := n.find(r.query.qtype); ok {
@@ -226,7 +226,7 @@ func (r *responder) follow() {
 		alias, ok := n.find(dns.TypeCNAME)
 		if !ok {
 			r.negative()
-			r.deny(name, n, owner)
+			r.addDenial(name, n, owner)
 			return
 		}
 		chain[hop] = n
@@ -245,8 +245,8 @@ func (r *responder) follow() {
 
 // positive adds the requested answer, rotating its addresses, because many clients use the first.
 func (r *responder) positive(a *answer, owner int) {
-	first, at, chosen := 0, len(r.reply), r.choose(a)
-	if stride := a.stride(); chosen.count > 1 && stride > 0 {
+	first, at, chosen := 0, len(r.reply), r.chooseRecords(a)
+	if stride := a.recordStride(); chosen.count > 1 && stride > 0 {
 		first = int(rand.Uint32N(uint32(chosen.count))) * stride
 	}
 	r.answers += r.putSigned(&chosen, owner, first)
@@ -268,7 +268,7 @@ func (r *responder) nameServers(name int) {
 	}
 	end := len(r.reply)
 	for a := range r.snapshot.lookup(wireName(r.snapshot.soa.Ns)).answers() {
-		r.put(&a.records, name, 0)
+		r.appendRecords(&a.records, name, 0)
 		r.additional += a.count
 	}
 	if r.overflow {
@@ -281,18 +281,18 @@ func (r *responder) zoneAt() int { return headerSize + len(r.query.name) - len(r
 
 // putSigned puts records, and their signature if the client wants it. It returns how many that are.
 func (r *responder) putSigned(records *records, owner, first int) uint16 {
-	r.put(records, owner, first)
+	r.appendRecords(records, owner, first)
 	if records.signature == "" || !r.query.edns.do {
 		return records.count
 	}
 	signed := records.signature.records()
-	r.put(&signed, owner, 0)
+	r.appendRecords(&signed, owner, 0)
 	return records.count + signed.count
 }
 
-// put appends records, whose owner's name is at an offset of the message. They begin with that at
+// appendRecords appends records, whose owner's name is at an offset of the message. They begin with that at
 // the offset first of them.
-func (r *responder) put(records *records, owner, first int) {
+func (r *responder) appendRecords(records *records, owner, first int) {
 	at := len(r.reply)
 	if at+len(records.packed) > r.room {
 		r.overflow = true

@@ -8,13 +8,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// newer reports whether one serial number is newer than another (RFC 1982): the numbers are a circle.
-func newer(a, b uint32) bool { return int32(a-b) > 0 }
+// isNewerSerial reports whether one serial number is newer than another (RFC 1982): the numbers are a circle.
+func isNewerSerial(a, b uint32) bool { return int32(a-b) > 0 }
 
 // nextSerial returns the time in seconds, so that it also grows over restarts, or one more if there were more changes
 // than seconds.
 func nextSerial(serial, now uint32) uint32 {
-	if newer(now, serial) {
+	if isNewerSerial(now, serial) {
 		return now
 	}
 	return serial + 1
@@ -23,20 +23,20 @@ func nextSerial(serial, now uint32) uint32 {
 // askAttempts is how often a secondary without an answer is asked for its serial.
 const askAttempts = 3
 
-// overtake asks a secondary that has just been notified for its serial. If that is newer than ours and than any that we
+// overtakeSerial asks a secondary that has just been notified for its serial. If that is newer than ours and than any that we
 // would use now, the secondary has a zone from before our clock was set back, and would keep it until that time comes
 // again. So the zone gets a serial that is newer still. Other replicas' serials are no newer than the time, and are
 // left alone (ADR 28); if their clock is ahead, they may do the same, so it is done at most a few times until the zone
 // changes.
-func (s *Server) overtake(ctx context.Context, t *target) {
+func (s *Server) overtakeSerial(ctx context.Context, t *target) {
 	has, ok := s.serialOf(ctx, t)
-	if !ok || !newer(has, uint32(time.Now().Unix())) {
+	if !ok || !isNewerSerial(has, uint32(time.Now().Unix())) {
 		return
 	}
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	old := s.current.Load()
-	if !old.synced || !newer(has, old.soa.Serial) || int(s.transfers.leaps.Add(1)) > len(s.transfers.targets) {
+	if !old.synced || !isNewerSerial(has, old.soa.Serial) || int(s.transfers.leaps.Add(1)) > len(s.transfers.targets) {
 		return
 	}
 	slog.Warn("A secondary has a newer serial number than any of now, as after the clock was set back: the zone gets a newer one", "zone", s.zone, "server", t.address, "has", has, "had", old.soa.Serial)

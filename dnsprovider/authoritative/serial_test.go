@@ -40,7 +40,7 @@ func TestRealServersFollowAfterTheClockWasSetBack(t *testing.T) {
 				primary := startPrimary(t, options)
 				fill(t, primary, zoneLines(t, "web A 198.51.100.1"))
 				old := primary.current.Load()
-				ahead, err := old.edit().finish(old.soa.Serial + 600)
+				ahead, err := old.edit().finishSnapshot(old.soa.Serial + 600)
 				if err != nil {
 					t.Fatal(err)
 				}

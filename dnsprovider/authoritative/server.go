@@ -168,7 +168,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Records returns the zone without the server's own records. See dnsprovider.Provider.
 func (s *Server) Records(_ context.Context, zone string) ([]dnsprovider.RRSet, error) {
-	if err := s.holds(zone); err != nil {
+	if err := s.checkZone(zone); err != nil {
 		return nil, err
 	}
 	return s.current.Load().sets(), nil
@@ -187,7 +187,7 @@ func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
 // Apply makes the changes; the next question is answered from them. Until the first call, which may be empty, every
 // question gets SERVFAIL. See dnsprovider.Provider.
 func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	if err := s.holds(zone); err != nil {
+	if err := s.checkZone(zone); err != nil {
 		return err
 	}
 	s.applying.Lock()
@@ -213,7 +213,7 @@ func (s *Server) publish(old *snapshot, next edit, changes dnsprovider.ChangeSet
 }
 
 func (s *Server) publishAs(serial uint32, old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
-	now, err := next.finish(serial)
+	now, err := next.finishSnapshot(serial)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (s *Server) Reserves(name string) bool { return s.current.Load().reserves(n
 // possibly stale (RFC 8914, code 3).
 func (s *Server) SetAway(away bool) { s.away.Store(away) }
 
-func (s *Server) holds(zone string) error {
+func (s *Server) checkZone(zone string) error {
 	if zone != s.zone {
 		return fmt.Errorf("zone %q: this server holds only %q", zone, s.zone)
 	}

@@ -97,14 +97,14 @@ func TestTLSNeedsACertificate(t *testing.T) {
 func TestConnectionsOfANetworkAreBounded(t *testing.T) {
 	c := conns{most: 3, each: 2, networks: map[uint64]int{}}
 	one, same, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("198.51.100.1")
-	if !c.take(one) || !c.take(same) || c.take(one) {
+	if !c.acquire(one) || !c.acquire(same) || c.acquire(one) {
 		t.Error("one network: want two connections, no third")
 	}
-	if !c.take(other) || c.take(other) {
+	if !c.acquire(other) || c.acquire(other) {
 		t.Error("in all: want three, no fourth")
 	}
 	c.release(one)
-	if !c.take(one) {
+	if !c.acquire(one) {
 		t.Error("a place that is free again is not given away")
 	}
 	for _, client := range []netip.Addr{one, same, other} {

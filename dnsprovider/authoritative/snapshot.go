@@ -57,7 +57,7 @@ func newSnapshot(zone string, nameServers []netip.Addr, negativeTTL uint32) (*sn
 	}
 	e.set(wireName(zone), apex)
 	e.set(wireName(ns), addresses)
-	return e.finish(uint32(time.Now().Unix()))
+	return e.finishSnapshot(uint32(time.Now().Unix()))
 }
 
 // addresses returns the packed addresses of the server's own name.
@@ -93,17 +93,17 @@ func (s *snapshot) lookup(name string) node {
 	return s.names.find(hashOf(wire), wire)
 }
 
-// own reports whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
-func (s *snapshot) own(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
+// isServerName reports whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
+func (s *snapshot) isServerName(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
 
 // reserves reports whether a canonical name has the server's own records.
 func (s *snapshot) reserves(name string) bool { return name == s.soa.Ns || name == s.zone }
 
-// provided yields the provider's records, a name at a time, in no order.
-func (s *snapshot) provided() iter.Seq[[]dnsprovider.RRSet] {
+// providerSets yields the provider's records, a name at a time, in no order.
+func (s *snapshot) providerSets() iter.Seq[[]dnsprovider.RRSet] {
 	return func(yield func([]dnsprovider.RRSet) bool) {
 		for n := range s.names.all() {
-			if !s.own(n.name()) && !yield(n.sets(nameOf(n.name()))) {
+			if !s.isServerName(n.name()) && !yield(n.sets(nameOf(n.name()))) {
 				return
 			}
 		}
@@ -112,7 +112,7 @@ func (s *snapshot) provided() iter.Seq[[]dnsprovider.RRSet] {
 
 // sets returns the provider's records, sorted.
 func (s *snapshot) sets() (all []dnsprovider.RRSet) {
-	for sets := range s.provided() {
+	for sets := range s.providerSets() {
 		all = append(all, sets...)
 	}
 	slices.SortFunc(all, dnsprovider.Compare)
@@ -176,8 +176,8 @@ func (e edit) put(old, n node) {
 // negativeTTL returns how many seconds a denial may be cached (RFC 2308, section 3).
 func (s *snapshot) negativeTTL() uint32 { return min(s.soa.Hdr.Ttl, s.soa.Minttl) }
 
-// finish gives the snapshot its serial number.
-func (e edit) finish(serial uint32) (*snapshot, error) {
+// finishSnapshot gives the snapshot its serial number.
+func (e edit) finishSnapshot(serial uint32) (*snapshot, error) {
 	e.soa.Serial, e.made = serial, time.Now()
 	negative := e.soa
 	negative.Hdr.Ttl = e.negativeTTL()

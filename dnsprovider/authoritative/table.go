@@ -67,10 +67,10 @@ func (t *table) slots(hash uint64) []slot {
 	return b.leaves[hash>>(64-2*fanoutBits)%fanout].slots
 }
 
-// touch prefetches the memory that find will read for the name in a message's question. If it is called for several
+// prefetch prefetches the memory that find will read for the name in a message's question. If it is called for several
 // messages before they are answered, their waits for memory overlap: a large zone does not fit into the processor's
 // cache. It is only a hint, and does not work for names with capitals. The result means nothing.
-func (t *table) touch(message []byte) byte {
+func (t *table) prefetch(message []byte) byte {
 	end := headerSize
 	for end < len(message) && message[end] != 0 {
 		end += 1 + int(message[end])
@@ -130,7 +130,7 @@ func (b *branch) all() iter.Seq[*leaf] {
 // put makes n the node of its name; the edit of that number owns what it copies.
 func (t *table) put(edit uint64, n node) {
 	hash := maphash.String(seed, n.name())
-	l := t.owned(edit, hash)
+	l := t.ownedLeaf(edit, hash)
 	if 4*(l.used+1) > 3*len(l.slots) {
 		l.rebuild(len(l.slots)+max(2, len(l.slots)/4), "")
 	}
@@ -139,12 +139,12 @@ func (t *table) put(edit uint64, n node) {
 
 // remove removes the node of a name.
 func (t *table) remove(edit uint64, name string) {
-	l := t.owned(edit, maphash.String(seed, name))
+	l := t.ownedLeaf(edit, maphash.String(seed, name))
 	l.rebuild(len(l.slots), name)
 }
 
-// owned returns the leaf for the hash, which is the edit's own.
-func (t *table) owned(edit, hash uint64) *leaf {
+// ownedLeaf returns the leaf for the hash, which is the edit's own.
+func (t *table) ownedLeaf(edit, hash uint64) *leaf {
 	b := t.branches[hash>>(64-fanoutBits)]
 	if b == nil || b.edit != edit {
 		own := branch{edit: edit}

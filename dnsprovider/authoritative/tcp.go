@@ -24,15 +24,15 @@ type conns struct {
 	networks   map[uint64]int
 }
 
-// take reports whether a client may open another connection; if so, release must follow.
-func (c *conns) take(client netip.Addr) bool {
+// acquire reports whether a client may open another connection; if so, release must follow.
+func (c *conns) acquire(client netip.Addr) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if c.open >= c.most || c.networks[network(client)] >= c.each {
+	if c.open >= c.most || c.networks[clientNetwork(client)] >= c.each {
 		return false
 	}
 	c.open++
-	c.networks[network(client)]++
+	c.networks[clientNetwork(client)]++
 	return true
 }
 
@@ -40,8 +40,8 @@ func (c *conns) release(client netip.Addr) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.open--
-	if c.networks[network(client)]--; c.networks[network(client)] == 0 {
-		delete(c.networks, network(client))
+	if c.networks[clientNetwork(client)]--; c.networks[clientNetwork(client)] == 0 {
+		delete(c.networks, clientNetwork(client))
 	}
 }
 
@@ -50,13 +50,13 @@ func (s *Server) serveTCP(ctx context.Context, listener net.Listener, running *s
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
-			if wait(ctx, err) {
+			if waitAfterError(ctx, err) {
 				continue
 			}
 			return
 		}
 		client := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-		if !s.conns.take(client) {
+		if !s.conns.acquire(client) {
 			conn.Close()
 			continue
 		}

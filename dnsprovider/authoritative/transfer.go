@@ -61,13 +61,13 @@ func newTransfers(o Transfers) *transfers {
 
 // signedPacket answers a message over UDP.
 func (s *Server) signedPacket(message []byte, from origin) ([]byte, bool) {
-	return s.signed(message, from, nil)
+	return s.answerSigned(message, from, nil)
 }
 
 // signedMessage answers messages of a connection. It writes all but the last one of a transfer itself.
 func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, origin) ([]byte, bool) {
 	return func(message []byte, from origin) ([]byte, bool) {
-		return s.signed(message, from, func(part []byte) error {
+		return s.answerSigned(message, from, func(part []byte) error {
 			if err := conn.SetDeadline(time.Now().Add(transferTimeout)); err != nil {
 				return err
 			}
@@ -80,24 +80,24 @@ func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, or
 	}
 }
 
-// signed answers messages that are signed, and leaves all others to the responder, which refuses transfers.
-func (s *Server) signed(message []byte, from origin, write func([]byte) error) (reply []byte, handled bool) {
+// answerSigned answers messages that are signed, and leaves all others to the responder, which refuses transfers.
+func (s *Server) answerSigned(message []byte, from origin, write func([]byte) error) (reply []byte, handled bool) {
 	query := &dns.Msg{}
 	if len(s.transfers.Keys) == 0 || query.Unpack(message) != nil || query.IsTsig() == nil || len(query.Question) != 1 {
 		return nil, false
 	}
-	t, code := verify(s.transfers.Keys, message, query)
+	t, code := verifySignature(s.transfers.Keys, message, query)
 	qtype := query.Question[0].Qtype
 	var err error
 	switch {
 	case code != dns.RcodeSuccess:
-		reply, err = t.refuse(code)
+		reply, err = t.packRefusal(code)
 	case query.Opcode == dns.OpcodeQuery && (qtype == dns.TypeAXFR || qtype == dns.TypeIXFR):
 		send := &sender{signed: t, write: write}
 		err = s.transfer(send, from)
 		reply = send.last
 	default:
-		reply, err = s.plain(t, from)
+		reply, err = s.answerPlain(t, from)
 	}
 	if err != nil {
 		return nil, true
@@ -105,8 +105,8 @@ func (s *Server) signed(message []byte, from origin, write func([]byte) error) (
 	return reply, true
 }
 
-// plain answers a signed question as if it were none, and signs that.
-func (s *Server) plain(t *signed, from origin) ([]byte, error) {
+// answerPlain answers a signed question as if it were none, and signs that.
+func (s *Server) answerPlain(t *signed, from origin) ([]byte, error) {
 	question := t.query.Copy()
 	question.Extra = question.Extra[:len(question.Extra)-1] // the signature
 	packed, err := question.PackBuffer(make([]byte, dns.MaxMsgSize))
@@ -118,7 +118,7 @@ func (s *Server) plain(t *signed, from origin) ([]byte, error) {
 	if err := answer.Unpack(answered); err != nil {
 		return nil, err
 	}
-	if from.udp && len(answered)+signatureSize+len(t.key.Name) > r.query.edns.limit() {
+	if from.udp && len(answered)+signatureSize+len(t.key.Name) > r.query.edns.maxAnswerSize() {
 		answer.Answer, answer.Ns, answer.Truncated = nil, nil, true
 	}
 	return t.sign(answer, dns.RcodeSuccess)
@@ -152,16 +152,16 @@ func (s *Server) transfer(send *sender, from origin) error {
 		return send.code(dns.RcodeRefused)
 	}
 	client := client{key: send.key.Name, address: from.client}
-	records := now.transferred()
+	records := now.transferRecords()
 	if serial, ok := askedFrom(send.query); incremental && ok {
-		if changes, ok := s.transfers.journal.since(client, serial, now); ok {
+		if changes, ok := s.transfers.journal.incrementsSince(client, serial, now); ok {
 			records = changes
 		}
 	}
 	if err := send.all(records); err != nil {
 		return err
 	}
-	s.transfers.journal.sent(client, now.soa.Serial)
+	s.transfers.journal.noteSent(client, now.soa.Serial)
 	return nil
 }
 

@@ -74,8 +74,8 @@ func (j *journal) add(e journalEntry) {
 	j.entries = slices.Delete(j.entries, 0, drop)
 }
 
-// sent records a client's serial. If there are too many clients, another one gets the whole zone next time.
-func (j *journal) sent(c client, serial uint32) {
+// noteSent records a client's serial. If there are too many clients, another one gets the whole zone next time.
+func (j *journal) noteSent(c client, serial uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.clients == nil {
@@ -90,9 +90,9 @@ func (j *journal) sent(c client, serial uint32) {
 	j.clients[c] = serial
 }
 
-// since returns the records that take a client from a serial to a snapshot (RFC 1995, section 4); false if they are not
+// incrementsSince returns the records that take a client from a serial to a snapshot (RFC 1995, section 4); false if they are not
 // known, or the client does not have that serial from us.
-func (j *journal) since(c client, serial uint32, now *snapshot) (iter.Seq[dns.RR], bool) {
+func (j *journal) incrementsSince(c client, serial uint32, now *snapshot) (iter.Seq[dns.RR], bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if had, ok := j.clients[c]; !ok || had != serial {

@@ -56,8 +56,8 @@ func (s *sender) send(m *dns.Msg) error {
 	return err
 }
 
-// transferred returns the whole zone, between two copies of its SOA (RFC 5936, section 2.2).
-func (s *snapshot) transferred() iter.Seq[dns.RR] {
+// transferRecords returns the whole zone, between two copies of its SOA (RFC 5936, section 2.2).
+func (s *snapshot) transferRecords() iter.Seq[dns.RR] {
 	return func(yield func(dns.RR) bool) {
 		if !yield(&s.soa) {
 			return
@@ -83,7 +83,7 @@ func (s *snapshot) transferredSets() iter.Seq[dns.RR] {
 				return
 			}
 		}
-		for sets := range s.provided() {
+		for sets := range s.providerSets() {
 			for _, set := range sets {
 				for _, rr := range recordsOf(set) {
 					if !yield(rr) {

@@ -201,7 +201,7 @@ func TestJournalIsBounded(t *testing.T) {
 		t.Errorf("%d entries with %d sets from %d, want the last 4", len(j.entries), j.sets, j.entries[0].from)
 	}
 	for i := range 2 * journalClients {
-		j.sent(client{key: fmt.Sprint(i)}, 1)
+		j.noteSent(client{key: fmt.Sprint(i)}, 1)
 	}
 	if len(j.clients) != journalClients {
 		t.Errorf("%d clients, want %d", len(j.clients), journalClients)

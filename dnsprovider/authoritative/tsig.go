@@ -61,9 +61,9 @@ type signed struct {
 	answering bool
 }
 
-// verify checks the signature of a message. The code is that of RFC 8945, section 5.2; s can sign the response, unless
+// verifySignature checks the signature of a message. The code is that of RFC 8945, section 5.2; s can sign the response, unless
 // the code is BADKEY or BADSIG.
-func verify(keys []Key, message []byte, query *dns.Msg) (s *signed, code uint16) {
+func verifySignature(keys []Key, message []byte, query *dns.Msg) (s *signed, code uint16) {
 	t := query.IsTsig()
 	s = &signed{query: query, mac: t.MAC}
 	i := slices.IndexFunc(keys, func(k Key) bool {
@@ -99,7 +99,7 @@ func (s *signed) sign(m *dns.Msg, code uint16) ([]byte, error) {
 	return packed, err
 }
 
-// refuse packs the response to a message with an invalid signature.
-func (s *signed) refuse(code uint16) ([]byte, error) {
+// packRefusal packs the response to a message with an invalid signature.
+func (s *signed) packRefusal(code uint16) ([]byte, error) {
 	return s.sign(new(dns.Msg).SetRcode(s.query, dns.RcodeNotAuth), code)
 }

@@ -35,7 +35,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 	for {
 		n, err := packets.receive()
 		if err != nil {
-			if wait(ctx, err) {
+			if waitAfterError(ctx, err) {
 				continue
 			}
 			return
@@ -43,14 +43,14 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 		current, received := s.current.Load(), time.Now()
 		r.second = uint32(received.Unix())
 		for i := range n {
-			r.touched += current.names.touch(packets.message(i))
+			r.touched += current.names.prefetch(packets.message(i))
 		}
 		for i := range n {
-			if reply := r.guarded(current, packets.message(i), origin{packets.from(i), true}); reply != nil {
+			if reply := r.guarded(current, packets.message(i), origin{packets.senderOf(i), true}); reply != nil {
 				packets.queue(i, reply)
 			}
 		}
-		if err := packets.send(); err != nil && !wait(ctx, err) {
+		if err := packets.send(); err != nil && !waitAfterError(ctx, err) {
 			return
 		}
 		counters.observe(time.Since(received), n)
@@ -60,8 +60,8 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 // pause is the delay after a temporary error of a socket, such as no file left.
 const pause = 10 * time.Millisecond
 
-// wait reports whether to continue after an error of a socket, after a short delay.
-func wait(ctx context.Context, err error) bool {
+// waitAfterError reports whether to continue after an error of a socket, after a short delay.
+func waitAfterError(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return false
 	}

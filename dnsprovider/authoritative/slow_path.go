@@ -6,10 +6,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// unusual reads, with the parser of miekg/dns, a message that query.parse does not take. It returns
+// parseSlowPath reads, with the parser of miekg/dns, a message that query.parse does not take. It returns
 // either the refusal that it gets, or a plain message with the same question and OPT record. The
 // message has a whole header and is no answer.
-func unusual(message []byte) (plain, refusal []byte) {
+func parseSlowPath(message []byte) (plain, refusal []byte) {
 	query := &dns.Msg{}
 	err := query.Unpack(message)
 	whole := err == nil && countsHold(message, query)
