@@ -103,7 +103,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 		if theirs.Etag != nil {
 			tags[key] = *theirs.Etag
 		}
-		if set, ok := ours(key, theirs); ok {
+		if set, ok := fromAzure(key, theirs); ok {
 			sets = append(sets, set)
 		}
 	}
@@ -119,7 +119,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 func (a *api) pages(ctx context.Context, zone, name string, found map[id]*armdns.RecordSet) error {
 	options := &armdns.RecordSetsClientListAllByDNSZoneOptions{Top: new(int32(perPage))}
 	if name != "" && name != zone {
-		options.RecordSetNameSuffix = new(relative(name, zone))
+		options.RecordSetNameSuffix = new(relativeName(name, zone))
 	}
 	for pager := a.client.NewListAllByDNSZonePager(a.group, strings.TrimSuffix(zone, "."), options); pager.More(); {
 		page, err := pager.NextPage(ctx)
@@ -142,7 +142,7 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	a.mu.Unlock()
 	var group errgroup.Group
 	for _, step := range changes {
-		group.Go(func() error { return contain.Call("azuredns", func() error { return a.step(ctx, zone, step, tags) }) })
+		group.Go(func() error { return contain.Call("azuredns", func() error { return a.applyStep(ctx, zone, step, tags) }) })
 	}
 	return group.Wait()
 }

@@ -140,12 +140,12 @@ func TestAzureDNSKeepsForeignRecords(t *testing.T) {
 
 func TestTextStaysAsItIs(t *testing.T) {
 	for _, data := range []string{`"plain"`, `"two" "strings"`, `"a \"quoted\" word"`, `"back\\slash"`, `""`} {
-		strs, err := unquoted(data)
-		if again := quoted(strs); err != nil || again != data {
+		strs, err := unquoteStrings(data)
+		if again := quoteStrings(strs); err != nil || again != data {
 			t.Errorf("%s became %s, %v", data, again, err)
 		}
 	}
-	if _, err := unquoted(`a" b`); err == nil {
+	if _, err := unquoteStrings(`a" b`); err == nil {
 		t.Error("text with half a quote is taken")
 	}
 }

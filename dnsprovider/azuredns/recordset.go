@@ -11,8 +11,8 @@ import (
 	"federation/dnsprovider"
 )
 
-// relative returns a name in Azure's form: without the zone, "@" for the zone itself.
-func relative(name, zone string) string {
+// relativeName returns a name in Azure's form: without the zone, "@" for the zone itself.
+func relativeName(name, zone string) string {
 	if name == zone {
 		return "@"
 	}
@@ -31,38 +31,38 @@ func idOf(theirs *armdns.RecordSet, zone string) (id, bool) {
 	return id{name, dnsprovider.Type(path.Base(*theirs.Type))}, true // "Microsoft.Network/dnszones/A"
 }
 
-// ours returns a record set in our form; false for one that is no plain set of our types.
-func ours(key id, theirs *armdns.RecordSet) (dnsprovider.RRSet, bool) {
+// fromAzure returns a record set in our form; false for one that is no plain set of our types.
+func fromAzure(key id, theirs *armdns.RecordSet) (dnsprovider.RRSet, bool) {
 	p := theirs.Properties
 	if p.TTL == nil || *p.TTL < 0 || p.TargetResource != nil && p.TargetResource.ID != nil {
 		return dnsprovider.RRSet{}, false
 	}
 	var rdata []string
 	for _, r := range p.ARecords {
-		rdata = append(rdata, text(r.IPv4Address))
+		rdata = append(rdata, valueOf(r.IPv4Address))
 	}
 	for _, r := range p.AaaaRecords {
-		rdata = append(rdata, text(r.IPv6Address))
+		rdata = append(rdata, valueOf(r.IPv6Address))
 	}
 	if p.CnameRecord != nil {
-		rdata = append(rdata, text(p.CnameRecord.Cname))
+		rdata = append(rdata, valueOf(p.CnameRecord.Cname))
 	}
 	for _, r := range p.TxtRecords {
-		rdata = append(rdata, quoted(r.Value))
+		rdata = append(rdata, quoteStrings(r.Value))
 	}
 	set, err := dnsprovider.New(key.name, key.typ, uint32(*p.TTL), rdata...)
 	return set, err == nil
 }
 
-func text(s *string) string {
+func valueOf(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// theirs fails if the text is not valid for a TXT record.
-func theirs(set dnsprovider.RRSet) (armdns.RecordSet, error) {
+// toAzure fails if the text is not valid for a TXT record.
+func toAzure(set dnsprovider.RRSet) (armdns.RecordSet, error) {
 	p := &armdns.RecordSetProperties{TTL: new(int64(set.TTL))}
 	for _, data := range set.Rdata {
 		switch set.Type {
@@ -73,7 +73,7 @@ func theirs(set dnsprovider.RRSet) (armdns.RecordSet, error) {
 		case dnsprovider.CNAME:
 			p.CnameRecord = &armdns.CnameRecord{Cname: new(strings.TrimSuffix(data, "."))}
 		case "TXT":
-			strs, err := unquoted(data)
+			strs, err := unquoteStrings(data)
 			if err != nil {
 				return armdns.RecordSet{}, fmt.Errorf("record %s TXT: value %q: %w", set.Name, data, err)
 			}
@@ -83,17 +83,17 @@ func theirs(set dnsprovider.RRSet) (armdns.RecordSet, error) {
 	return armdns.RecordSet{Properties: p}, nil
 }
 
-// quoted returns the strings of a TXT record in zone file format; Azure has them bare.
-func quoted(strs []*string) string {
+// quoteStrings returns the strings of a TXT record in zone file format; Azure has them bare.
+func quoteStrings(strs []*string) string {
 	var parts []string
 	for _, s := range strs {
-		parts = append(parts, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text(s))+`"`)
+		parts = append(parts, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(valueOf(s))+`"`)
 	}
 	return strings.Join(parts, " ")
 }
 
-// unquoted reverses quoted.
-func unquoted(data string) (strs []*string, err error) {
+// unquoteStrings reverses quoteStrings.
+func unquoteStrings(data string) (strs []*string, err error) {
 	rr, err := dns.NewRR(". 0 IN TXT " + data)
 	if err != nil {
 		return nil, err

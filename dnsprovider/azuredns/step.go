@@ -15,9 +15,9 @@ import (
 // restoreTimeout bounds putting old sets back, which is done even when the context has ended.
 const restoreTimeout = 10 * time.Second
 
-// step changes one name: sets that go first, then those that come or change. When one that comes
+// applyStep changes one name: sets that go first, then those that come or change. When one that comes
 // after others have gone fails, those are put back.
-func (a *api) step(ctx context.Context, zone string, step dnsprovider.Step, tags map[id]string) error {
+func (a *api) applyStep(ctx context.Context, zone string, step dnsprovider.Step, tags map[id]string) error {
 	var gone []dnsprovider.RRSet
 	for _, old := range step.Old {
 		if slices.ContainsFunc(step.New, func(s dnsprovider.RRSet) bool { return s.Type == old.Type }) {
@@ -42,17 +42,17 @@ func (a *api) put(ctx context.Context, zone string, set dnsprovider.RRSet, tag s
 	if tag != "" {
 		options = &armdns.RecordSetsClientCreateOrUpdateOptions{IfMatch: &tag}
 	}
-	theirs, err := theirs(set)
+	theirs, err := toAzure(set)
 	if err != nil {
 		return err
 	}
-	_, err = a.client.CreateOrUpdate(ctx, a.group, strings.TrimSuffix(zone, "."), relative(set.Name, zone), armdns.RecordType(set.Type), theirs, options)
+	_, err = a.client.CreateOrUpdate(ctx, a.group, strings.TrimSuffix(zone, "."), relativeName(set.Name, zone), armdns.RecordType(set.Type), theirs, options)
 	return a.explain(err)
 }
 
 // remove deletes the set that has the tag.
 func (a *api) remove(ctx context.Context, zone string, set dnsprovider.RRSet, tag string) error {
-	_, err := a.client.Delete(ctx, a.group, strings.TrimSuffix(zone, "."), relative(set.Name, zone), armdns.RecordType(set.Type),
+	_, err := a.client.Delete(ctx, a.group, strings.TrimSuffix(zone, "."), relativeName(set.Name, zone), armdns.RecordType(set.Type),
 		&armdns.RecordSetsClientDeleteOptions{IfMatch: &tag})
 	return a.explain(err)
 }

@@ -2,9 +2,9 @@ package batch
 
 import "federation/dnsprovider"
 
-// divide makes batches of steps whose sizes sum up to most at most. Steps stay whole and in order.
+// divideSteps makes batches of steps whose sizes sum up to most at most. Steps stay whole and in order.
 // It fails when one step alone is larger than that.
-func divide(changes dnsprovider.ChangeSet, most int, size func(dnsprovider.Step) int) ([]dnsprovider.ChangeSet, error) {
+func divideSteps(changes dnsprovider.ChangeSet, most int, size func(dnsprovider.Step) int) ([]dnsprovider.ChangeSet, error) {
 	var batches []dnsprovider.ChangeSet
 	start, filled := 0, 0
 	for i, step := range changes {
@@ -46,9 +46,9 @@ func Characters(step dnsprovider.Step) (n int) {
 	return n
 }
 
-// each hands one batch after the other to apply. It stops at the first error, which is a dnsprovider.PartialError
+// applyEach hands one batch after the other to apply. It stops at the first error, which is a dnsprovider.PartialError
 // when batches were made before it.
-func each(batches []dnsprovider.ChangeSet, apply func(dnsprovider.ChangeSet) error) error {
+func applyEach(batches []dnsprovider.ChangeSet, apply func(dnsprovider.ChangeSet) error) error {
 	done, all := 0, 0
 	for _, batch := range batches {
 		all += len(batch)

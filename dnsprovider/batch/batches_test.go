@@ -33,7 +33,7 @@ func TestBatchesHoldAsMuchAsFits(t *testing.T) {
 		{[]int{9, 2, 2}, []int{1, 2}},
 	} {
 		changes := news(t, c.sizes...)
-		batches, err := divide(changes, 10, Records)
+		batches, err := divideSteps(changes, 10, Records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestBatchesHoldAsMuchAsFits(t *testing.T) {
 			t.Errorf("sizes %v: batches of %v steps, want %v", c.sizes, got, c.want)
 		}
 	}
-	if _, err := divide(news(t, 1, 11), 10, Records); err == nil || !strings.Contains(err.Error(), "n1.example") {
+	if _, err := divideSteps(news(t, 1, 11), 10, Records); err == nil || !strings.Contains(err.Error(), "n1.example") {
 		t.Errorf("a step that fits nowhere: error %v, want one that names it", err)
 	}
 }

@@ -48,29 +48,29 @@ var _ dnsprovider.Provider = (*Provider)(nil)
 func (p *Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSet, error) {
 	sets, err := p.Service.List(ctx, zone)
 	if err != nil {
-		return nil, p.told(err, zone)
+		return nil, p.wrapError(err, zone)
 	}
 	slices.SortFunc(sets, dnsprovider.Compare)
-	return p.asked.lower(sets, p.MinTTL), nil
+	return p.asked.restoreTTLs(sets, p.MinTTL), nil
 }
 
 // Apply makes the changes, in one batch if they fit into one. See dnsprovider.Provider.
 func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
-	raised := raise(changes, p.MinTTL)
+	raised := raiseTTLs(changes, p.MinTTL)
 	if err := p.apply(ctx, zone, raised); err != nil {
-		return p.told(err, zone)
+		return p.wrapError(err, zone)
 	}
-	p.asked.remember(changes, p.MinTTL)
+	p.asked.rememberTTLs(changes, p.MinTTL)
 	return nil
 }
 
 func (p *Provider) apply(ctx context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	if err := p.suits(changes, zone); err != nil {
+	if err := p.checkSuitable(changes, zone); err != nil {
 		return err
 	}
-	batches, err := divide(changes, p.Most, p.Size)
+	batches, err := divideSteps(changes, p.Most, p.Size)
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func (p *Provider) apply(ctx context.Context, zone string, changes dnsprovider.C
 			return err
 		}
 	}
-	return each(batches, func(batch dnsprovider.ChangeSet) error { return p.change(ctx, zone, batch) })
+	return applyEach(batches, func(batch dnsprovider.ChangeSet) error { return p.change(ctx, zone, batch) })
 }
 
-// suits fails when a record that goes or comes is outside of the zone, or of a type that the service
+// checkSuitable fails when a record that goes or comes is outside of the zone, or of a type that the service
 // is not given.
-func (p *Provider) suits(changes dnsprovider.ChangeSet, zone string) error {
+func (p *Provider) checkSuitable(changes dnsprovider.ChangeSet, zone string) error {
 	for _, step := range changes {
 		for _, set := range slices.Concat(step.Old, step.New) {
 			if !dnsprovider.InZone(set.Name, zone) {
@@ -124,7 +124,7 @@ func (p *Provider) check(ctx context.Context, zone string, changes dnsprovider.C
 	return err
 }
 
-// told adds the service and the zone to an error.
-func (p *Provider) told(err error, zone string) error {
+// wrapError adds the service and the zone to an error.
+func (p *Provider) wrapError(err error, zone string) error {
 	return fmt.Errorf("%s, zone %s: %w", p.Name, zone, err)
 }

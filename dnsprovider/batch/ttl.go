@@ -14,10 +14,10 @@ type asked struct {
 	ttl map[string]uint32
 }
 
-func key(set dnsprovider.RRSet) string { return set.Name + " " + string(set.Type) }
+func setKey(set dnsprovider.RRSet) string { return set.Name + " " + string(set.Type) }
 
-// raise returns the changes with no TTL below least. Those that are none then are left out.
-func raise(changes dnsprovider.ChangeSet, least uint32) dnsprovider.ChangeSet {
+// raiseTTLs returns the changes with no TTL below least. Those that are none then are left out.
+func raiseTTLs(changes dnsprovider.ChangeSet, least uint32) dnsprovider.ChangeSet {
 	if least == 0 {
 		return changes
 	}
@@ -33,13 +33,13 @@ func raise(changes dnsprovider.ChangeSet, least uint32) dnsprovider.ChangeSet {
 	return dnsprovider.Diff(before, after)
 }
 
-// remember records the requested TTLs below least.
-func (a *asked) remember(changes dnsprovider.ChangeSet, least uint32) {
+// rememberTTLs records the requested TTLs below least.
+func (a *asked) rememberTTLs(changes dnsprovider.ChangeSet, least uint32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, step := range changes {
 		for _, set := range step.Old {
-			delete(a.ttl, key(set))
+			delete(a.ttl, setKey(set))
 		}
 		for _, set := range step.New {
 			if set.TTL >= least {
@@ -48,17 +48,17 @@ func (a *asked) remember(changes dnsprovider.ChangeSet, least uint32) {
 			if a.ttl == nil {
 				a.ttl = map[string]uint32{}
 			}
-			a.ttl[key(set)] = set.TTL
+			a.ttl[setKey(set)] = set.TTL
 		}
 	}
 }
 
-// lower replaces the least TTL in sets by the requested one.
-func (a *asked) lower(sets []dnsprovider.RRSet, least uint32) []dnsprovider.RRSet {
+// restoreTTLs replaces the least TTL in sets by the requested one.
+func (a *asked) restoreTTLs(sets []dnsprovider.RRSet, least uint32) []dnsprovider.RRSet {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, set := range sets {
-		if ttl, ok := a.ttl[key(set)]; ok && set.TTL == least {
+		if ttl, ok := a.ttl[setKey(set)]; ok && set.TTL == least {
 			sets[i].TTL = ttl
 		}
 	}

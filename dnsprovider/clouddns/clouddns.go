@@ -53,7 +53,7 @@ func newProvider(ctx context.Context, o Options, more ...option.ClientOption) (d
 	}
 	a := &api{project: o.Project, service: service}
 	a.zones = &batch.Zones{Kind: "managed zone", Where: fmt.Sprintf("in project %q", o.Project), ID: o.ManagedZone, Named: a.managedZones}
-	return &batch.Provider{Name: "Cloud DNS", Service: a, Most: maxBytes, Size: size}, nil
+	return &batch.Provider{Name: "Cloud DNS", Service: a, Most: maxBytes, Size: stepSize}, nil
 }
 
 // List returns the plain sets of the zone. See batch.Service.
@@ -63,12 +63,12 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnspro
 		return nil, err
 	}
 	for token := ""; ; {
-		page, err := again(ctx, a.service.ResourceRecordSets.List(a.project, name).PageToken(token).Context(ctx).Do)
+		page, err := retry(ctx, a.service.ResourceRecordSets.List(a.project, name).PageToken(token).Context(ctx).Do)
 		if err != nil {
 			return nil, a.zones.Forget(zone, err)
 		}
 		for _, theirs := range page.Rrsets {
-			if set, ok := ours(theirs, zone); ok {
+			if set, ok := fromCloudDNS(theirs, zone); ok {
 				sets = append(sets, set)
 			}
 		}
@@ -86,10 +86,10 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	}
 	transaction := &dns.Change{}
 	for _, step := range changes {
-		transaction.Deletions = append(transaction.Deletions, theirs(step.Old)...)
-		transaction.Additions = append(transaction.Additions, theirs(step.New)...)
+		transaction.Deletions = append(transaction.Deletions, toCloudDNS(step.Old)...)
+		transaction.Additions = append(transaction.Additions, toCloudDNS(step.New)...)
 	}
-	_, err = again(ctx, a.service.Changes.Create(a.project, name, transaction).Context(ctx).Do)
+	_, err = retry(ctx, a.service.Changes.Create(a.project, name, transaction).Context(ctx).Do)
 	var said *googleapi.Error
 	if errors.As(err, &said) {
 		switch said.Code {

@@ -13,7 +13,7 @@ import (
 func (a *api) managedZones(ctx context.Context, name string) (map[string]string, error) {
 	zones := map[string]string{}
 	for token := ""; ; {
-		page, err := again(ctx, a.service.ManagedZones.List(a.project).DnsName(name).PageToken(token).Context(ctx).Do)
+		page, err := retry(ctx, a.service.ManagedZones.List(a.project).DnsName(name).PageToken(token).Context(ctx).Do)
 		if err != nil {
 			return nil, err
 		}
@@ -26,9 +26,9 @@ func (a *api) managedZones(ctx context.Context, name string) (map[string]string,
 	}
 }
 
-// ours returns a record set in our form; false for those that are no plain sets, have names that we never
+// fromCloudDNS returns a record set in our form; false for those that are no plain sets, have names that we never
 // write, such as wildcards, or are the zone's own.
-func ours(r *dns.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
+func fromCloudDNS(r *dns.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
 	if r.Name == zone && (r.Type == "SOA" || r.Type == "NS") || r.RoutingPolicy != nil || r.Ttl < 0 {
 		return dnsprovider.RRSet{}, false
 	}
@@ -36,7 +36,7 @@ func ours(r *dns.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
 	return set, err == nil
 }
 
-func theirs(sets []dnsprovider.RRSet) (list []*dns.ResourceRecordSet) {
+func toCloudDNS(sets []dnsprovider.RRSet) (list []*dns.ResourceRecordSet) {
 	for _, set := range sets {
 		list = append(list, &dns.ResourceRecordSet{Name: set.Name, Type: string(set.Type), Ttl: int64(set.TTL), Rrdatas: set.Rdata,
 			ForceSendFields: []string{"Ttl"}}) // 0 too
@@ -44,8 +44,8 @@ func theirs(sets []dnsprovider.RRSet) (list []*dns.ResourceRecordSet) {
 	return list
 }
 
-// size returns how much of a Change a step fills, in bytes; a set counts as so many that both limits are
+// stepSize returns how much of a Change a step fills, in bytes; a set counts as so many that both limits are
 // kept.
-func size(step dnsprovider.Step) int {
+func stepSize(step dnsprovider.Step) int {
 	return max(max(len(step.Old), len(step.New))*(maxBytes/maxSets), batch.Characters(step))
 }

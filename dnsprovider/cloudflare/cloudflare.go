@@ -68,7 +68,7 @@ func New(o Options) (dnsprovider.Provider, error) {
 		service: zones.NewZoneService(options...), records: dns.NewRecordService(options...), token: o.Token,
 		seen: map[string]map[string][]record{},
 	}
-	a.zones = &batch.Zones{Kind: "zone", Where: "that the token sees", ID: o.ZoneID, Named: a.named}
+	a.zones = &batch.Zones{Kind: "zone", Where: "that the token sees", ID: o.ZoneID, Named: a.zonesNamed}
 	return &batch.Provider{
 		Name: "Cloudflare", Service: a, Most: o.BatchSize, Size: batch.Records, Blind: true, MinTTL: o.MinTTL,
 		Types: []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, "TXT"},

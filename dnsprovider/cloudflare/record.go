@@ -60,7 +60,7 @@ func transaction(changes dnsprovider.ChangeSet, there map[string][]record) (para
 			case set == nil && setWith(r, step.Old) != nil:
 				params.Deletes.Value = append(params.Deletes.Value, remove(r.id))
 			case set != nil && set.TTL != r.ttl:
-				params.Patches.Value = append(params.Patches.Value, retime(r.id, set.TTL))
+				params.Patches.Value = append(params.Patches.Value, ttlPatch(r.id, set.TTL))
 			}
 		}
 		for _, set := range step.New {
@@ -92,8 +92,8 @@ func remove(id string) (d dns.RecordBatchParamsDelete) {
 	return d
 }
 
-// retime changes the TTL and nothing else. The SDK has a parameter for each type; the wire has not.
-func retime(id string, ttl uint32) (p dns.BatchPatchARecordParam) {
+// ttlPatch changes the TTL and nothing else. The SDK has a parameter for each type; the wire has not.
+func ttlPatch(id string, ttl uint32) (p dns.BatchPatchARecordParam) {
 	p.ID.Value, p.ID.Present = id, true
 	p.TTL.Value, p.TTL.Present = dns.TTL(ttl), true
 	return p

@@ -16,8 +16,8 @@ const (
 	maxNames = 10
 )
 
-// named returns whose the zones of the name are, by their IDs.
-func (a *api) named(ctx context.Context, name string) (map[string]string, error) {
+// zonesNamed returns whose the zones of the name are, by their IDs.
+func (a *api) zonesNamed(ctx context.Context, name string) (map[string]string, error) {
 	token, err := a.authorized()
 	if err != nil {
 		return nil, err

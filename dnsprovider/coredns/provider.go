@@ -47,14 +47,14 @@ func New(o Options) (*batch.Provider, error) {
 		s.zones = append(s.zones, name)
 	}
 	return &batch.Provider{
-		Name: "CoreDNS by etcd", Service: s, Most: maxOps, Size: operations,
+		Name: "CoreDNS by etcd", Service: s, Most: maxOps, Size: maxOperations,
 		Types: []dnsprovider.Type{dnsprovider.A, dnsprovider.AAAA, dnsprovider.CNAME, dnsprovider.TXT},
 	}, nil
 }
 
-// operations returns how many conditions a step needs at most: one for each old record, two for the name;
+// maxOperations returns how many conditions a step needs at most: one for each old record, two for the name;
 // the operations are fewer, or as many as its records.
-func operations(step dnsprovider.Step) int { return batch.Records(step) + 2 }
+func maxOperations(step dnsprovider.Step) int { return batch.Records(step) + 2 }
 
 // store is a batch.Service.
 type store struct {
@@ -124,11 +124,11 @@ func (s *store) Change(ctx context.Context, _ string, changes dnsprovider.Change
 		if _, err := step.Apply(setsOf(entries)); err != nil {
 			return err
 		}
-		goes, comes, err := s.difference(step, entries)
+		goes, comes, err := s.entryDifference(step, entries)
 		if err != nil {
 			return err
 		}
-		conditions = append(conditions, unchanged(s.path(step.Name), revision, goes)...)
+		conditions = append(conditions, unchangedSince(s.path(step.Name), revision, goes)...)
 		operations = append(operations, write(goes, comes)...)
 	}
 	done, err := s.commit(ctx, conditions, operations)
@@ -158,9 +158,9 @@ func (s *store) read(ctx context.Context, changes dnsprovider.ChangeSet) (map[st
 	return current, got.Header.Revision, nil
 }
 
-// difference returns the entries that go and what comes, by key. It fails when an entry goes in part:
+// entryDifference returns the entries that go and what comes, by key. It fails when an entry goes in part:
 // somebody has put two records into one.
-func (s *store) difference(step dnsprovider.Step, entries []entry) (goes []entry, comes map[string]string, err error) {
+func (s *store) entryDifference(step dnsprovider.Step, entries []entry) (goes []entry, comes map[string]string, err error) {
 	for _, e := range entries {
 		n := 0
 		for _, r := range e.records {
@@ -188,9 +188,9 @@ func (s *store) difference(step dnsprovider.Step, entries []entry) (goes []entry
 	return goes, comes, nil
 }
 
-// unchanged returns the conditions that nothing has been added or changed at the name since the revision, and that
+// unchangedSince returns the conditions that nothing has been added or changed at the name since the revision, and that
 // nothing to delete is gone.
-func unchanged(path string, revision int64, goes []entry) []clientv3.Cmp {
+func unchangedSince(path string, revision int64, goes []entry) []clientv3.Cmp {
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(path), "<", revision+1),
 		clientv3.Compare(clientv3.ModRevision(path+"/"+ours), "<", revision+1).WithPrefix(),

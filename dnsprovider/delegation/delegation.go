@@ -38,7 +38,7 @@ func (a Asker) DS(ctx context.Context, zone string) ([][]*dns.DS, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, addresses := range servers {
 		group.Go(func() error {
-			return contain.Call("delegation", func() (err error) { answers[i], err = first(ctx, addresses, zone); return err })
+			return contain.Call("delegation", func() (err error) { answers[i], err = firstAnswer(ctx, addresses, zone); return err })
 		})
 	}
 	return answers, group.Wait()
@@ -52,7 +52,7 @@ func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err er
 	if len(all) > 0 {
 		return all, nil
 	}
-	names, err := parents(ctx, zone)
+	names, err := parentServers(ctx, zone)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (a Asker) servers(ctx context.Context, zone string) (all [][]string, err er
 	return all, nil
 }
 
-// parents returns the name servers of the nearest parent zone.
-func parents(ctx context.Context, zone string) ([]*net.NS, error) {
+// parentServers returns the name servers of the nearest parent zone.
+func parentServers(ctx context.Context, zone string) ([]*net.NS, error) {
 	for at, end := dns.NextLabel(zone, 0); !end; at, end = dns.NextLabel(zone, at) {
 		if found, err := net.DefaultResolver.LookupNS(ctx, zone[at:]); err == nil && len(found) > 0 {
 			return found, nil
@@ -80,18 +80,18 @@ func parents(ctx context.Context, zone string) ([]*net.NS, error) {
 	return nil, fmt.Errorf("zone %s: no name servers are found of a parent zone", zone)
 }
 
-// first returns what a server says at the first of its addresses that answers.
-func first(ctx context.Context, addresses []string, zone string) (found []*dns.DS, err error) {
+// firstAnswer returns what a server says at the first of its addresses that answers.
+func firstAnswer(ctx context.Context, addresses []string, zone string) (found []*dns.DS, err error) {
 	err = errors.New("it has no address")
 	for _, address := range addresses {
-		if found, err = ask(ctx, address, zone); err == nil {
+		if found, err = queryDS(ctx, address, zone); err == nil {
 			return found, nil
 		}
 	}
 	return nil, fmt.Errorf("DS records of %s at %s: %w", zone, strings.Join(addresses, ", "), err)
 }
 
-func ask(ctx context.Context, address, zone string) (found []*dns.DS, err error) {
+func queryDS(ctx context.Context, address, zone string) (found []*dns.DS, err error) {
 	m := new(dns.Msg).SetQuestion(zone, dns.TypeDS)
 	m.RecursionDesired = false
 	in, _, err := (&dns.Client{Net: "tcp", Timeout: timeout}).ExchangeContext(ctx, m, address)

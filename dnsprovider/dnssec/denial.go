@@ -17,12 +17,12 @@ const (
 func Denial(zone, name string, ttl uint32, types ...uint16) *dns.NSEC {
 	all := append(slices.Clone(types), dns.TypeRRSIG, dns.TypeNSEC)
 	slices.Sort(all)
-	return &dns.NSEC{Hdr: header(name, dns.TypeNSEC, ttl), NextDomain: next(zone, name), TypeBitMap: slices.Compact(all)}
+	return &dns.NSEC{Hdr: rrHeader(name, dns.TypeNSEC, ttl), NextDomain: nextName(zone, name), TypeBitMap: slices.Compact(all)}
 }
 
-// next returns the next possible name of the zone in the order of RFC 4034, section 6.1; after the last it is the
+// nextName returns the next possible name of the zone in the order of RFC 4034, section 6.1; after the last it is the
 // zone's own. A name without room for a label below it has its successor beside it (RFC 4471, section 3.1.2).
-func next(zone, name string) string {
+func nextName(zone, name string) string {
 	wire, apex := wireOf(name), wireOf(zone)
 	if len(wire)+2 <= maxName {
 		return nameOf(append([]byte{1, 0}, wire...))
@@ -34,7 +34,7 @@ func next(zone, name string) string {
 		}
 		for i := len(label) - 1; i >= 0; i-- {
 			if label[i] < 0xff {
-				return nameOf(withLabel(append(slices.Clone(label[:i]), after(label[i])), rest))
+				return nameOf(withLabel(append(slices.Clone(label[:i]), nextByte(label[i])), rest))
 			}
 		}
 		wire = rest
@@ -42,8 +42,8 @@ func next(zone, name string) string {
 	return zone
 }
 
-// after returns the next byte, below 255, in the order of names, which ignores case.
-func after(b byte) byte {
+// nextByte returns the next byte, below 255, in the order of names, which ignores case.
+func nextByte(b byte) byte {
 	if b == 'A'-1 {
 		return 'Z' + 1
 	}

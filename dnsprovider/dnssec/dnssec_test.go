@@ -121,13 +121,13 @@ func TestTheNameBehindALongNameIsNoLonger(t *testing.T) {
 		"a." + single + "zzz." + long:                 `a\000.` + single + "zzz." + long,
 		"a." + single + "zzzz." + long:                "b." + single + "zzzz." + long,
 	} {
-		if got := next(zone, name); got != want || len(wireOf(got)) > maxName {
+		if got := nextName(zone, name); got != want || len(wireOf(got)) > maxName {
 			t.Errorf("behind %q (%d bytes) is\n%q, want\n%q", name, len(wireOf(name)), got, want)
 		}
 	}
 	last := strings.Repeat(`\255`, 63) + "."
 	last = strings.Repeat(`\255`, 48) + "." + last + last + last + zone
-	if got := next(zone, last); got != zone {
+	if got := nextName(zone, last); got != zone {
 		t.Errorf("behind the last name is %q, want the zone's own", got)
 	}
 }

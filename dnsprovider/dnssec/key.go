@@ -99,7 +99,7 @@ func (k Key) Marshal() ([]byte, error) {
 
 // DNSKEY returns the record by which others check what the key has signed (RFC 4034, section 2).
 func (k Key) DNSKEY(zone string) *dns.DNSKEY {
-	return &dns.DNSKEY{Hdr: header(zone, dns.TypeDNSKEY, KeyTTL), Flags: csk, Protocol: 3, Algorithm: uint8(k.Algorithm), PublicKey: k.public}
+	return &dns.DNSKEY{Hdr: rrHeader(zone, dns.TypeDNSKEY, KeyTTL), Flags: csk, Protocol: 3, Algorithm: uint8(k.Algorithm), PublicKey: k.public}
 }
 
 // Tag returns the short number of the key (RFC 4034, appendix B).
@@ -108,6 +108,6 @@ func (k Key) Tag() uint16 { return k.DNSKEY(".").KeyTag() }
 // DS returns the record for the parent zone, with SHA-256 (RFC 4509).
 func (k Key) DS(zone string) *dns.DS { return k.DNSKEY(zone).ToDS(dns.SHA256) }
 
-func header(name string, t uint16, ttl uint32) dns.RR_Header {
+func rrHeader(name string, t uint16, ttl uint32) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: t, Class: dns.ClassINET, Ttl: ttl}
 }

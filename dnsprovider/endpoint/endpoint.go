@@ -90,7 +90,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 			return nil, err
 		}
 		for i := range page.Items {
-			o, err := read(&page.Items[i])
+			o, err := parseObject(&page.Items[i])
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 // were listed last. See batch.Service.
 func (a *api) Change(ctx context.Context, _ string, changes dnsprovider.ChangeSet) error {
 	a.mu.Lock()
-	touched := place(a.name, a.seen, changes)
+	touched := placeChanges(a.name, a.seen, changes)
 	a.mu.Unlock()
 	for i, o := range touched {
 		if err := a.write(ctx, o); err != nil {

@@ -23,8 +23,8 @@ type object struct {
 
 func (o *object) exists() bool { return o.there != nil }
 
-// read fails when the endpoints are not what the definition of external-dns says.
-func read(there *unstructured.Unstructured) (*object, error) {
+// parseObject fails when the endpoints are not what the definition of external-dns says.
+func parseObject(there *unstructured.Unstructured) (*object, error) {
 	text, err := json.Marshal(there.Object["spec"])
 	if err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func mergedLabel(labels map[string]string, value string) map[string]string {
 	return labels
 }
 
-// place puts the changes into objects: a name stays in its object, new ones go where there is room. It returns the
+// placeChanges puts the changes into objects: a name stays in its object, new ones go where there is room. It returns the
 // changed objects, sorted by name, and leaves those in there as they are.
-func place(prefix string, there map[string]*object, changes dnsprovider.ChangeSet) []*object {
+func placeChanges(prefix string, there map[string]*object, changes dnsprovider.ChangeSet) []*object {
 	objects, where := maps.Clone(there), map[string]string{}
 	if objects == nil {
 		objects = map[string]*object{}

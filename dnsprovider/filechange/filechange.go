@@ -32,11 +32,11 @@ type look struct {
 // Watch records the state of the files, which are about to be read. It ignores names that are "".
 func Watch(files ...string) *Watcher {
 	w := &Watcher{files: slices.DeleteFunc(slices.Clone(files), func(name string) bool { return name == "" })}
-	w.read = w.look()
+	w.read = w.statFiles()
 	return w
 }
 
-func (w *Watcher) look() []look {
+func (w *Watcher) statFiles() []look {
 	all := make([]look, len(w.files))
 	for i, name := range w.files {
 		if info, err := os.Stat(name); err == nil {
@@ -60,7 +60,7 @@ func (w *Watcher) Follow(ctx context.Context, now <-chan os.Signal, again func()
 			asked = true
 		case <-tick.C:
 		}
-		seen := w.look()
+		seen := w.statFiles()
 		if asked || slices.Equal(seen, before) && !slices.Equal(seen, w.read) {
 			w.read = seen
 			again()

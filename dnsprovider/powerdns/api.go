@@ -174,18 +174,18 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 		return err
 	}
 	defer response.Body.Close() //nolint:errcheck // what was read is read
-	return answer(response, out)
+	return decodeAnswer(response, out)
 }
 
-// answer decodes a successful response into out, and returns an error for any other. It reads to the end, so that the
+// decodeAnswer decodes a successful response into out, and returns an error for any other. It reads to the end, so that the
 // connection can be reused.
-func answer(response *http.Response, out any) error {
+func decodeAnswer(response *http.Response, out any) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
 	if err != nil {
 		return fmt.Errorf("the server answers %s; then: %w", response.Status, err)
 	}
 	if response.StatusCode >= 300 {
-		return &statusError{response.StatusCode, said(body)}
+		return &statusError{response.StatusCode, errorText(body)}
 	}
 	if out == nil {
 		return nil
@@ -196,8 +196,8 @@ func answer(response *http.Response, out any) error {
 	return nil
 }
 
-// said returns the text of an error response, of bounded length.
-func said(body []byte) string {
+// errorText returns the text of an error response, of bounded length.
+func errorText(body []byte) string {
 	var object struct{ Error string }
 	if json.Unmarshal(body, &object) == nil && object.Error != "" {
 		body = []byte(object.Error)

@@ -44,15 +44,15 @@ func New(o Options) (*batch.Provider, error) {
 		o.Server = "localhost"
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/")
-	service := &api{Options: o, client: http.Client{Transport: o.Transport, Timeout: requestTimeout, CheckRedirect: stay}}
-	return &batch.Provider{Name: "PowerDNS " + u.Redacted(), Service: service, Most: maxPatch, Size: size, Blind: true}, nil
+	service := &api{Options: o, client: http.Client{Transport: o.Transport, Timeout: requestTimeout, CheckRedirect: refuseRedirect}}
+	return &batch.Provider{Name: "PowerDNS " + u.Redacted(), Service: service, Most: maxPatch, Size: stepSize, Blind: true}, nil
 }
 
-// stay prevents redirects: the API key would be sent along.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// refuseRedirect prevents redirects: the API key would be sent along.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// size returns about how many bytes of JSON a step has.
-func size(step dnsprovider.Step) int {
+// stepSize returns about how many bytes of JSON a step has.
+func stepSize(step dnsprovider.Step) int {
 	n := 200 * (len(step.Old) + len(step.New))
 	for _, set := range step.New {
 		for _, data := range set.Rdata {

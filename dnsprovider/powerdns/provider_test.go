@@ -191,7 +191,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var z zone
 		response := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(text))}
-		if answer(response, &z) != nil {
+		if decodeAnswer(response, &z) != nil {
 			return
 		}
 		for _, set := range setsOf(testZone, z.RRsets) {

@@ -11,35 +11,35 @@ import (
 )
 
 func (s *suite) makes() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("deep.down.a", dnsprovider.AAAA, "2001:db8::1"),
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("deep.down.a", dnsprovider.AAAA, "2001:db8::1"),
 		s.set("alias", dnsprovider.CNAME, "a."+s.zone), s.set("away", dnsprovider.CNAME, "elsewhere.test."))
 }
 
 func (s *suite) changes() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("b", dnsprovider.A, "192.0.2.2"))
-	s.become(s.set("a", dnsprovider.A, "192.0.2.3"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("b", dnsprovider.A, "192.0.2.2"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.3"))
 	changed := s.set("a", dnsprovider.A, "192.0.2.3")
 	changed.TTL = 60
-	s.become(changed)
-	s.become()
+	s.applyAndCheck(changed)
+	s.applyAndCheck()
 }
 
 func (s *suite) switches() {
 	for range 3 {
-		s.become(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.AAAA, "2001:db8::1"))
-		s.become(s.set("a", dnsprovider.CNAME, "b."+s.zone))
+		s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.AAAA, "2001:db8::1"))
+		s.applyAndCheck(s.set("a", dnsprovider.CNAME, "b."+s.zone))
 	}
 }
 
 func (s *suite) keepsAll() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.3"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.3"))
 }
 
 func (s *suite) keepsText() {
-	s.become(s.set("a", dnsprovider.TXT, `"owner=federation,uid=0d9b"`, `"two words; and more"`))
-	s.become(s.set("a", dnsprovider.TXT, `"owner=federation,uid=0d9b"`), s.set("a", dnsprovider.A, "192.0.2.1"))
-	s.become()
+	s.applyAndCheck(s.set("a", dnsprovider.TXT, `"owner=federation,uid=0d9b"`, `"two words; and more"`))
+	s.applyAndCheck(s.set("a", dnsprovider.TXT, `"owner=federation,uid=0d9b"`), s.set("a", dnsprovider.A, "192.0.2.1"))
+	s.applyAndCheck()
 }
 
 // leavesOthers has another type at the same name, and names above, below and beside.
@@ -48,13 +48,13 @@ func (s *suite) leavesOthers() {
 		s.set("a", dnsprovider.TXT, `"by hand"`), s.set("a", dnsprovider.AAAA, "2001:db8::1"),
 		s.set("below.a", dnsprovider.A, "192.0.2.2"), s.set("aa", dnsprovider.A, "192.0.2.3"), s.set("b", dnsprovider.CNAME, "a."+s.zone),
 	}
-	s.become(others...)
+	s.applyAndCheck(others...)
 	one, two := s.set("a", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.A, "192.0.2.4")
 	for _, step := range [][2][]dnsprovider.RRSet{{nil, {one}}, {{one}, {two}}, {{two}, nil}} {
 		if err := s.apply(dnsprovider.Diff(step[0], step[1])); err != nil {
 			s.Fatal(err)
 		}
-		s.is(append(slices.Clone(others), step[1]...)...)
+		s.checkZone(append(slices.Clone(others), step[1]...)...)
 	}
 }
 
@@ -62,12 +62,12 @@ func (s *suite) takesEmpty() {
 	if err := s.apply(nil); err != nil {
 		s.Fatal(err)
 	}
-	s.is()
+	s.checkZone()
 }
 
 func (s *suite) takesMany() {
-	s.become(s.many()...)
-	s.become()
+	s.applyAndCheck(s.manySets()...)
+	s.applyAndCheck()
 }
 
 func (s *suite) isConflict(err error) {
@@ -79,9 +79,9 @@ func (s *suite) isConflict(err error) {
 }
 
 func (s *suite) refusesStale() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"))
 	s.isConflict(s.apply(dnsprovider.Diff([]dnsprovider.RRSet{s.set("a", dnsprovider.A, "192.0.2.9")}, nil)))
-	s.is(s.set("a", dnsprovider.A, "192.0.2.1"))
+	s.checkZone(s.set("a", dnsprovider.A, "192.0.2.1"))
 }
 
 func (s *suite) refusesAgain() {
@@ -93,12 +93,12 @@ func (s *suite) refusesAgain() {
 		}
 		s.isConflict(s.apply(changes))
 	}
-	s.is()
+	s.checkZone()
 }
 
 func (s *suite) oneWins() {
 	for range 5 {
-		s.become(s.set("a", dnsprovider.A, "192.0.2.1"))
+		s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"))
 		from := s.records()
 		errs := make(chan error)
 		for _, address := range []string{"192.0.2.2", "192.0.2.3"} {
@@ -114,13 +114,13 @@ func (s *suite) oneWins() {
 }
 
 func (s *suite) allOrNone() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1"))
 	good := dnsprovider.Diff(s.records(), nil)
 	bad := dnsprovider.Diff([]dnsprovider.RRSet{s.set("z", dnsprovider.A, "192.0.2.9")}, nil)
 	if err := s.apply(append(good, bad...)); err == nil {
 		s.Error("a change of a record that is not there was taken")
 	}
-	s.is(s.set("a", dnsprovider.A, "192.0.2.1"))
+	s.checkZone(s.set("a", dnsprovider.A, "192.0.2.1"))
 }
 
 // saysRefused: one step of a hundred is none that the provider takes. It says so, and split finds which: the others are made.
@@ -142,21 +142,21 @@ func (s *suite) saysRefused() {
 	if err != nil || len(result.Refused) != 1 || result.Refused[outside.Name].Err == nil || len(result.Left) > 0 {
 		s.Errorf("%d names refused, %d left, error %v; want 1, none and none", len(result.Refused), len(result.Left), err)
 	}
-	s.is(good...)
-	s.become()
+	s.checkZone(good...)
+	s.applyAndCheck()
 }
 
 // firstOnes: the last of many changes is stale. What was made before are the first ones, and looking
 // again leads on.
 func (s *suite) firstOnes() {
-	want := append(s.many(), s.set("z", dnsprovider.A, "192.0.2.1"))
-	s.become(s.set("z", dnsprovider.A, "192.0.2.9"))
+	want := append(s.manySets(), s.set("z", dnsprovider.A, "192.0.2.1"))
+	s.applyAndCheck(s.set("z", dnsprovider.A, "192.0.2.9"))
 	s.isConflict(s.apply(dnsprovider.Diff(nil, want)))
 	made := s.records()
 	if rest := dnsprovider.Diff(made[:len(made)-1], want[:len(made)-1]); len(rest) > 0 {
 		s.Errorf("%d records were made, and are not the first ones:\n%.1000s", len(made)-1, rest)
 	}
-	s.become(want...)
+	s.applyAndCheck(want...)
 }
 
 // ends: who says that it did not do it may have done it; who says that it did, has.
@@ -166,11 +166,11 @@ func (s *suite) ends() {
 	want := s.set("a", dnsprovider.A, "192.0.2.1")
 	err := s.provider.Apply(ctx, s.zone, dnsprovider.Diff(nil, []dnsprovider.RRSet{want}))
 	if err == nil {
-		s.is(want)
+		s.checkZone(want)
 	} else if !errors.Is(err, context.Canceled) {
 		s.Errorf("error %v, want that the context has ended", err)
 	}
-	s.become(want)
+	s.applyAndCheck(want)
 }
 
 func (s *suite) refusesOutside() {
@@ -181,23 +181,23 @@ func (s *suite) refusesOutside() {
 	if err := s.apply(dnsprovider.Diff(nil, []dnsprovider.RRSet{outside})); err == nil {
 		s.Errorf("a record of %s was taken into the zone %s", outside.Name, s.zone)
 	}
-	s.is()
+	s.checkZone()
 }
 
 func (s *suite) refusesMixed() {
 	alias := []dnsprovider.RRSet{s.set("a", dnsprovider.CNAME, "b."+s.zone)}
 	for _, first := range []dnsprovider.RRSet{s.set("a", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.TXT, `"by hand"`)} {
-		s.become(first)
+		s.applyAndCheck(first)
 		if err := s.apply(dnsprovider.Diff(nil, alias)); err == nil {
 			s.Errorf("a CNAME beside %s was taken", first)
 		}
-		s.is(first)
+		s.checkZone(first)
 	}
-	s.become(alias...)
+	s.applyAndCheck(alias...)
 	if err := s.apply(dnsprovider.Diff(nil, []dnsprovider.RRSet{s.set("a", dnsprovider.A, "192.0.2.1")})); err == nil {
 		s.Error("an address beside a CNAME was taken")
 	}
-	s.is(alias...)
+	s.checkZone(alias...)
 }
 
 func (s *suite) refusesZone() {
@@ -211,7 +211,7 @@ func (s *suite) refusesZone() {
 
 func (s *suite) wholeSteps() {
 	address, alias := s.set("a", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.CNAME, "b."+s.zone)
-	s.become(address)
+	s.applyAndCheck(address)
 	done := make(chan error)
 	go func() { done <- s.flip(address, alias, 50) }()
 	for {

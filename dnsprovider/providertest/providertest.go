@@ -78,9 +78,9 @@ func (s *suite) set(name string, t dnsprovider.Type, rdata ...string) dnsprovide
 	return Set(s, name+"."+s.zone, t, rdata...)
 }
 
-// many returns the names n0000, n0001 and so on, each with one address: more than any server takes in
+// manySets returns the names n0000, n0001 and so on, each with one address: more than any server takes in
 // one message or batch.
-func (s *suite) many() (sets []dnsprovider.RRSet) {
+func (s *suite) manySets() (sets []dnsprovider.RRSet) {
 	for i := range 2500 {
 		sets = append(sets, s.set(fmt.Sprintf("n%04d", i), dnsprovider.A, fmt.Sprintf("192.0.2.%d", i%256)))
 	}
@@ -100,14 +100,14 @@ func (s *suite) apply(changes dnsprovider.ChangeSet) error {
 	return s.provider.Apply(context.Background(), s.zone, changes)
 }
 
-// become applies the difference to want, and checks that the zone then is want.
-func (s *suite) become(want ...dnsprovider.RRSet) {
+// applyAndCheck applies the difference to want, and checks that the zone then is want.
+func (s *suite) applyAndCheck(want ...dnsprovider.RRSet) {
 	s.Helper()
 	Become(s, s.provider, s.zone, want...)
-	s.is(want...)
+	s.checkZone(want...)
 }
 
-func (s *suite) is(want ...dnsprovider.RRSet) {
+func (s *suite) checkZone(want ...dnsprovider.RRSet) {
 	s.Helper()
 	if rest := dnsprovider.Diff(s.records(), want); len(rest) > 0 {
 		s.Fatalf("the zone still differs:\n%.2000s", rest)

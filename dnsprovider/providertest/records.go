@@ -7,7 +7,7 @@ import (
 )
 
 func (s *suite) sorted() {
-	s.become(s.set("c", dnsprovider.A, "192.0.2.1"), s.set("b", dnsprovider.AAAA, "2001:db8::1"),
+	s.applyAndCheck(s.set("c", dnsprovider.A, "192.0.2.1"), s.set("b", dnsprovider.AAAA, "2001:db8::1"),
 		s.set("b", dnsprovider.A, "192.0.2.1"), s.set("a", dnsprovider.A, "192.0.2.1"))
 	if sets := s.records(); len(sets) != 4 || !slices.IsSortedFunc(sets, dnsprovider.Compare) {
 		s.Errorf("not the four that were put in, sorted: %v", sets)
@@ -15,7 +15,7 @@ func (s *suite) sorted() {
 }
 
 func (s *suite) copies() {
-	s.become(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2"))
+	s.applyAndCheck(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2"))
 	s.records()[0].Rdata[0] = "192.0.2.9"
-	s.is(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2"))
+	s.checkZone(s.set("a", dnsprovider.A, "192.0.2.1", "192.0.2.2"))
 }

@@ -131,8 +131,8 @@ func tsigMeaning(code uint16) string {
 // rcodeError is a server's refusal.
 type rcodeError struct{ code int }
 
-// prerequisite reports whether the zone is not as the message expected it (RFC 2136, section 3.2).
-func (e *rcodeError) prerequisite() bool {
+// isPrerequisite reports whether the zone is not as the message expected it (RFC 2136, section 3.2).
+func (e *rcodeError) isPrerequisite() bool {
 	return e.code == dns.RcodeNXRrset || e.code == dns.RcodeYXRrset || e.code == dns.RcodeNameError || e.code == dns.RcodeYXDomain
 }
 
@@ -145,7 +145,7 @@ func (e *rcodeError) Error() string {
 		dns.RcodeNotImplemented: "it takes no dynamic updates",
 		dns.RcodeServerFailure:  "its log says why",
 	}[e.code]
-	if e.prerequisite() {
+	if e.isPrerequisite() {
 		meaning = "the zone was not as expected, and is again: try again"
 	}
 	if meaning == "" {

@@ -81,7 +81,7 @@ func messageOf(zone string, step dnsprovider.Step) (*message, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.RRsetNotUsed(absent(rrs[0].Header(), goes))
+		m.RRsetNotUsed(absentSets(rrs[0].Header(), goes))
 		m.Insert(rrs)
 	}
 	for _, rr := range append(m.Answer, m.Ns...) {
@@ -90,9 +90,9 @@ func messageOf(zone string, step dnsprovider.Step) (*message, error) {
 	return m, nil
 }
 
-// absent returns the sets that must not exist at the name when the one with this header comes, except for those that
+// absentSets returns the sets that must not exist at the name when the one with this header comes, except for those that
 // go.
-func absent(h *dns.RR_Header, goes map[uint16]bool) (rrs []dns.RR) {
+func absentSets(h *dns.RR_Header, goes map[uint16]bool) (rrs []dns.RR) {
 	types := []uint16{h.Rrtype, dns.TypeCNAME}
 	if h.Rrtype == dns.TypeCNAME {
 		types = append(types, beside...)

@@ -53,7 +53,7 @@ func (p *Provider) Records(ctx context.Context, zone string) ([]dnsprovider.RRSe
 	defer conn.Close()
 	rrs, err := p.transfer(conn, zone)
 	if err != nil {
-		return nil, fmt.Errorf("server %s: transfer of zone %s: %w", p.options.Server, zone, because(ctx, err))
+		return nil, fmt.Errorf("server %s: transfer of zone %s: %w", p.options.Server, zone, withContextError(ctx, err))
 	}
 	return setsOf(zone, rrs), nil
 }
@@ -74,7 +74,7 @@ func (p *Provider) Apply(ctx context.Context, zone string, changes dnsprovider.C
 	defer conn.Close()
 	for changed := 0; len(messages) > 0; messages = messages[1:] {
 		if err := p.update(conn, messages[0].Msg); err != nil {
-			err = fmt.Errorf("server %s: update of zone %s: %w", p.options.Server, zone, because(ctx, p.explain(ctx, zone, changes[changed:], err)))
+			err = fmt.Errorf("server %s: update of zone %s: %w", p.options.Server, zone, withContextError(ctx, p.explain(ctx, zone, changes[changed:], err)))
 			if changed > 0 {
 				err = &dnsprovider.PartialError{Done: changed, Of: len(changes), Err: err}
 			}
@@ -94,7 +94,7 @@ func (p *Provider) explain(ctx context.Context, zone string, changes dnsprovider
 		return refusal
 	case r.code == dns.RcodeRefused || r.code == dns.RcodeFormatError:
 		return &dnsprovider.RefusedError{Err: refusal}
-	case !r.prerequisite():
+	case !r.isPrerequisite():
 		return refusal
 	}
 	current, err := p.Records(ctx, zone)
@@ -117,8 +117,8 @@ func (p *Provider) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// because adds that the context has ended, if that is why reading or writing failed.
-func because(ctx context.Context, err error) error {
+// withContextError adds that the context has ended, if that is why reading or writing failed.
+func withContextError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}

@@ -24,7 +24,7 @@ func (a *api) hostedZones(ctx context.Context, name string) (map[string]string, 
 			if aws.ToString(z.Name) != name {
 				return zones, nil
 			}
-			zones[strings.TrimPrefix(aws.ToString(z.Id), "/hostedzone/")] = visibility(z)
+			zones[strings.TrimPrefix(aws.ToString(z.Id), "/hostedzone/")] = zoneVisibility(z)
 		}
 		if !out.IsTruncated {
 			return zones, nil
@@ -33,7 +33,7 @@ func (a *api) hostedZones(ctx context.Context, name string) (map[string]string, 
 	}
 }
 
-func visibility(z types.HostedZone) string {
+func zoneVisibility(z types.HostedZone) string {
 	if z.Config != nil && z.Config.PrivateZone {
 		return "private"
 	}

@@ -8,9 +8,9 @@ import (
 	"federation/dnsprovider/batch"
 )
 
-// ours returns a record set in our form; false for those that are no plain sets, have names that we never
+// fromRoute53 returns a record set in our form; false for those that are no plain sets, have names that we never
 // write, such as wildcards, or are the zone's own.
-func ours(r types.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
+func fromRoute53(r types.ResourceRecordSet, zone string) (dnsprovider.RRSet, bool) {
 	name := aws.ToString(r.Name)
 	ownOfZone := name == zone && (r.Type == types.RRTypeSoa || r.Type == types.RRTypeNs)
 	if ownOfZone || r.AliasTarget != nil || r.SetIdentifier != nil || r.TTL == nil || *r.TTL < 0 {
@@ -35,8 +35,8 @@ func actions(action types.ChangeAction, sets []dnsprovider.RRSet) (changes []typ
 	return changes
 }
 
-// size returns how much of a change batch a step fills, in characters; a record counts as so many that
+// stepSize returns how much of a change batch a step fills, in characters; a record counts as so many that
 // both limits are kept.
-func size(step dnsprovider.Step) int {
+func stepSize(step dnsprovider.Step) int {
 	return max(batch.Records(step)*(maxCharacters/maxRecords), batch.Characters(step))
 }

@@ -53,7 +53,7 @@ func New(ctx context.Context, o Options) (dnsprovider.Provider, error) {
 }
 
 func provider(a *api) dnsprovider.Provider {
-	return &batch.Provider{Name: "Route 53", Service: a, Most: maxCharacters, Size: size}
+	return &batch.Provider{Name: "Route 53", Service: a, Most: maxCharacters, Size: stepSize}
 }
 
 func newAPI(ctx context.Context, o Options) (*api, error) {
@@ -91,7 +91,7 @@ func (a *api) List(ctx context.Context, zone string, _ ...string) (sets []dnspro
 			return nil, a.zones.Forget(zone, err)
 		}
 		for _, theirs := range out.ResourceRecordSets {
-			if set, ok := ours(theirs, zone); ok {
+			if set, ok := fromRoute53(theirs, zone); ok {
 				sets = append(sets, set)
 			}
 		}

@@ -66,10 +66,10 @@ func (s *splitter) apply(ctx context.Context, changes dnsprovider.ChangeSet) err
 			return nil
 		}
 		half := len(names) / 2
-		if err := s.apply(ctx, join(names[:half])); err != nil {
+		if err := s.apply(ctx, joinUnits(names[:half])); err != nil {
 			return err
 		}
-		changes = join(names[half:])
+		changes = joinUnits(names[half:])
 	}
 }
 
@@ -88,7 +88,7 @@ func unitsOf(changes dnsprovider.ChangeSet) (units []dnsprovider.ChangeSet) {
 	return units
 }
 
-func join(units []dnsprovider.ChangeSet) dnsprovider.ChangeSet {
+func joinUnits(units []dnsprovider.ChangeSet) dnsprovider.ChangeSet {
 	all := slices.Concat(units...)
 	slices.SortFunc(all, byName)
 	return all

@@ -53,10 +53,10 @@ func (a *api) call(ctx context.Context, method, path string, body, out any) erro
 	if got := response.Header.Get("Content-Type"); strings.ReplaceAll(got, " ", "") != mediaType {
 		return fmt.Errorf("%s %s: media type %q: must be %q: is this a webhook provider of external-dns?", method, path, got, mediaType)
 	}
-	return decode(response.Body, out)
+	return decodeJSON(response.Body, out)
 }
 
-func decode(from io.Reader, out any) error {
+func decodeJSON(from io.Reader, out any) error {
 	text, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (a *api) List(ctx context.Context, zone string, names ...string) ([]dnsprov
 
 // Change sends one request. What goes is sent as it was listed last. See batch.Service.
 func (a *api) Change(ctx context.Context, zone string, steps dnsprovider.ChangeSet) error {
-	added, err := a.adjusted(ctx, zone, steps)
+	added, err := a.adjustEndpoints(ctx, zone, steps)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func hasType(sets []dnsprovider.RRSet, t dnsprovider.Type) bool {
 	return slices.ContainsFunc(sets, func(s dnsprovider.RRSet) bool { return s.Type == t })
 }
 
-// adjusted asks what the provider would make of the sets that come, and fails if that differs.
-func (a *api) adjusted(ctx context.Context, zone string, steps dnsprovider.ChangeSet) (map[externaldns.Key]externaldns.Endpoint, error) {
+// adjustEndpoints asks what the provider would make of the sets that come, and fails if that differs.
+func (a *api) adjustEndpoints(ctx context.Context, zone string, steps dnsprovider.ChangeSet) (map[externaldns.Key]externaldns.Endpoint, error) {
 	var sets []dnsprovider.RRSet
 	var asked, adjusted []externaldns.Endpoint
 	for _, step := range steps {

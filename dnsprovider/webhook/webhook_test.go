@@ -197,7 +197,7 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 func TestLargeAnswersAreRefused(t *testing.T) {
-	if err := decode(endless{}, new([]externaldns.Endpoint)); err != errTooLarge {
+	if err := decodeJSON(endless{}, new([]externaldns.Endpoint)); err != errTooLarge {
 		t.Errorf("error %v, want %v", err, errTooLarge)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 const maxAttempts = 8
 
-// again calls do until it succeeds, fails for good, or has been tried often enough.
-func again[T any](ctx context.Context, do func(...googleapi.CallOption) (T, error)) (result T, err error) {
+// retry calls do until it succeeds, fails for good, or has been tried often enough.
+func retry[T any](ctx context.Context, do func(...googleapi.CallOption) (T, error)) (result T, err error) {
 	err = gax.Invoke(ctx, func(context.Context, gax.CallSettings) error {
 		result, err = do()
 		return err
