@@ -104,7 +104,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.Health.close()
 			return nil
 		case <-a.asked:
-			a.drop(ctx)
+			a.setBlackhole(ctx)
 			continue
 		case <-a.wake:
 			a.write(ctx)
@@ -113,8 +113,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// touch enqueues Services that may have changed.
-func (a *Agent) touch(triggered time.Time, change func(*ruleset.Model) []ruleset.Key) {
+// enqueueChanged enqueues Services that may have changed.
+func (a *Agent) enqueueChanged(triggered time.Time, change func(*ruleset.Model) []ruleset.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, k := range change(a.model) {
@@ -157,8 +157,8 @@ type work struct {
 	flows   []ruleset.PortChange // changes since flows were last ended
 }
 
-// take returns what to write, and clears it.
-func (a *Agent) take() work {
+// takeWork returns what to write, and clears it.
+func (a *Agent) takeWork() work {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := work{node: *a.model.Node(), sync: a.lost, changed: a.changed, arrived: a.arrived, checks: map[ruleset.Key]healthCheck{}}
@@ -176,7 +176,7 @@ func (a *Agent) take() work {
 
 // write writes the pending changes into the kernel.
 func (a *Agent) write(ctx context.Context) {
-	w := a.take()
+	w := a.takeWork()
 	for _, reason := range w.change.Reasons {
 		klog.InfoS("A Service cannot be served as it asks", "reason", reason)
 	}
@@ -186,7 +186,7 @@ func (a *Agent) write(ctx context.Context) {
 	start := time.Now()
 	err := a.put(ctx, w)
 	if err == nil {
-		observe(w, start)
+		observeWrite(w, start)
 		a.Health.set(w.checks)
 		a.Health.written()
 		if a.Flows != nil && len(w.flows) > 0 {
@@ -257,6 +257,6 @@ func (a *Agent) setNode(n *corev1.Node) {
 	a.lost = a.lost || !same
 	a.mu.Unlock()
 	if !same {
-		a.touch(time.Time{}, func(m *ruleset.Model) []ruleset.Key { return m.SetNode(node) })
+		a.enqueueChanged(time.Time{}, func(m *ruleset.Model) []ruleset.Key { return m.SetNode(node) })
 	}
 }

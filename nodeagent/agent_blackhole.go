@@ -47,9 +47,9 @@ func (a *Agent) setLease(obj any) {
 	}
 }
 
-// drop sets in the kernel until when traffic from outside is dropped. If that keeps failing, the previous time runs
+// setBlackhole sets in the kernel until when traffic from outside is dropped. If that keeps failing, the previous time runs
 // out.
-func (a *Agent) drop(ctx context.Context) {
+func (a *Agent) setBlackhole(ctx context.Context) {
 	a.mu.Lock()
 	until := a.dark.Until()
 	a.mu.Unlock()

@@ -47,8 +47,8 @@ func init() {
 	legacyregistry.MustRegister(syncDuration, fullSyncDuration, programming, arrivalToCommit, lastSync, failures, healthzAnswers)
 }
 
-// observe records a write.
-func observe(w work, start time.Time) {
+// observeWrite records a write.
+func observeWrite(w work, start time.Time) {
 	took := time.Since(start).Seconds()
 	syncDuration.Observe(took)
 	if w.sync {

@@ -37,11 +37,11 @@ var (
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
-		CreationTimestamp: m.CreationTimestamp, Labels: only(labels, m.Labels), Annotations: only(annotations, m.Annotations)}
+		CreationTimestamp: m.CreationTimestamp, Labels: onlyKeys(labels, m.Labels), Annotations: onlyKeys(annotations, m.Annotations)}
 }
 
-// only returns the values that have one of these keys.
-func only(keys []string, m map[string]string) map[string]string {
+// onlyKeys returns the values that have one of these keys.
+func onlyKeys(keys []string, m map[string]string) map[string]string {
 	maps.DeleteFunc(m, func(k, _ string) bool { return !slices.Contains(keys, k) })
 	if len(m) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func only(keys []string, m map[string]string) map[string]string {
 func (a *Agent) slimEndpoint(e discoveryv1.Endpoint) discoveryv1.Endpoint {
 	c := e.Conditions
 	out := discoveryv1.Endpoint{Addresses: e.Addresses, Hints: e.Hints, Conditions: discoveryv1.EndpointConditions{
-		Ready: shared(c.Ready), Serving: shared(c.Serving), Terminating: shared(c.Terminating)}}
+		Ready: sharedBool(c.Ready), Serving: sharedBool(c.Serving), Terminating: sharedBool(c.Terminating)}}
 	if e.NodeName != nil && *e.NodeName == a.NodeName {
 		out.NodeName = &a.NodeName
 	}
@@ -62,8 +62,8 @@ func (a *Agent) slimEndpoint(e discoveryv1.Endpoint) discoveryv1.Endpoint {
 
 var yes, no = true, false
 
-// shared returns a pointer to the same value that others have, too.
-func shared(b *bool) *bool {
+// sharedBool returns a pointer to the same value that others have, too.
+func sharedBool(b *bool) *bool {
 	switch {
 	case b == nil:
 		return nil

@@ -28,7 +28,7 @@ func (a *Agent) watch(ctx context.Context) error {
 		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 			ListerWatcher: h.from, ObjectType: h.of, Transform: a.slim,
 			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc: h.set, UpdateFunc: func(_, now any) { h.set(now) }, DeleteFunc: func(obj any) { h.end(last(obj)) },
+				AddFunc: h.set, UpdateFunc: func(_, now any) { h.set(now) }, DeleteFunc: func(obj any) { h.end(lastState(obj)) },
 			},
 		})
 		go informer.RunWithContext(ctx)
@@ -44,8 +44,8 @@ func (a *Agent) watch(ctx context.Context) error {
 	return nil
 }
 
-// last returns the object of a deletion, also if the deletion itself was missed.
-func last(obj any) any {
+// lastState returns the object of a deletion, also if the deletion itself was missed.
+func lastState(obj any) any {
 	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return missed.Obj
 	}
@@ -53,31 +53,31 @@ func last(obj any) any {
 }
 
 func (a *Agent) setService(obj any) {
-	a.touch(time.Time{}, func(m *ruleset.Model) []ruleset.Key { return []ruleset.Key{m.SetService(obj.(*corev1.Service))} })
+	a.enqueueChanged(time.Time{}, func(m *ruleset.Model) []ruleset.Key { return []ruleset.Key{m.SetService(obj.(*corev1.Service))} })
 }
 
 func (a *Agent) endService(obj any) {
 	s := obj.(*corev1.Service)
-	a.touch(time.Time{}, func(m *ruleset.Model) []ruleset.Key {
+	a.enqueueChanged(time.Time{}, func(m *ruleset.Model) []ruleset.Key {
 		return []ruleset.Key{m.DeleteService(ruleset.Key{Namespace: s.Namespace, Name: s.Name})}
 	})
 }
 
 func (a *Agent) setSlice(obj any) {
 	s := obj.(*discoveryv1.EndpointSlice)
-	a.touch(triggered(s), func(m *ruleset.Model) []ruleset.Key { return m.SetSlice(s) })
+	a.enqueueChanged(triggerTime(s), func(m *ruleset.Model) []ruleset.Key { return m.SetSlice(s) })
 }
 
 func (a *Agent) endSlice(obj any) {
 	s := obj.(*discoveryv1.EndpointSlice)
-	a.touch(time.Time{}, func(m *ruleset.Model) []ruleset.Key {
+	a.enqueueChanged(time.Time{}, func(m *ruleset.Model) []ruleset.Key {
 		return m.DeleteSlice(ruleset.Key{Namespace: s.Namespace, Name: s.Name})
 	})
 }
 
-// triggered returns when the cause of the slice's last change happened, from its controller's annotation; zero if there
+// triggerTime returns when the cause of the slice's last change happened, from its controller's annotation; zero if there
 // is none.
-func triggered(s *discoveryv1.EndpointSlice) time.Time {
+func triggerTime(s *discoveryv1.EndpointSlice) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if err != nil {
 		return time.Time{}

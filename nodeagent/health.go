@@ -152,7 +152,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		last = time.Now() // as kube-proxy: healthy means up to date
 	}
 	respond(w, healthy, map[string]any{"lastUpdated": last, "currentTime": time.Now(), "healthy": healthy})
-	healthzAnswers.WithLabelValues(fmt.Sprint(status(healthy))).Inc()
+	healthzAnswers.WithLabelValues(fmt.Sprint(statusCode(healthy))).Inc()
 }
 
 // Ready answers /readyz: 200 once all rules have been written, and the Lease of drills has been seen if one is
@@ -168,11 +168,11 @@ func (h *Health) Ready(w http.ResponseWriter, _ *http.Request) {
 func respond(w http.ResponseWriter, ok bool, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status(ok))
+	w.WriteHeader(statusCode(ok))
 	_ = json.NewEncoder(w).Encode(body) // the client may be gone
 }
 
-func status(ok bool) int {
+func statusCode(ok bool) int {
 	if ok {
 		return http.StatusOK
 	}

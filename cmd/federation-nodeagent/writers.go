@@ -36,7 +36,7 @@ func (o *options) kernel(ctx context.Context) (kernel, error) {
 }
 
 func (o *options) viaIptables(ctx context.Context) (kernel, error) {
-	backend, err := iptables.Choose(ctx, o.iptables)
+	backend, err := iptables.ChooseBackend(ctx, o.iptables)
 	if err != nil {
 		return kernel{}, fmt.Errorf("--iptables-backend %s: %w", o.iptables, err)
 	}

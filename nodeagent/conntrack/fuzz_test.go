@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 			if !flow.to.IsValid() || !flow.answers.IsValid() {
 				t.Errorf("a flow without an end: %+v", flow)
 			}
-			k.stale(flow, netip.Addr.IsPrivate)
+			k.isStale(flow, netip.Addr.IsPrivate)
 		}
 	})
 }

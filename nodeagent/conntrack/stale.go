@@ -52,10 +52,10 @@ func backends(p *ruleset.Port) map[netip.AddrPort]bool {
 	return out
 }
 
-// stale reports whether to remove a flow. A flow that was not translated is older than the rules: it is stale if it
+// isStale reports whether to remove a flow. A flow that was not translated is older than the rules: it is stale if it
 // asked for a Service's own address, or for a node port at one of the node's addresses. Other flows to such a port pass
 // by.
-func (k keep) stale(f *flow, local func(netip.Addr) bool) bool {
+func (k keep) isStale(f *flow, local func(netip.Addr) bool) bool {
 	key := ruleset.FrontendKey{Addr: f.to.Addr(), IPv6: f.to.Addr().Is6(), Protocol: f.protocolName(), Port: f.to.Port()}
 	living, ok := k[key]
 	if !ok {

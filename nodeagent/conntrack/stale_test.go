@@ -57,7 +57,7 @@ func TestStale(t *testing.T) {
 		{"of a TCP Service", "10.96.0.4:53", a[0], false},
 	} {
 		f := &entry{protocol: unix.IPPROTO_UDP, to: netip.MustParseAddrPort(flow.to), answers: netip.MustParseAddrPort(flow.answers)}
-		if got := frontends(changes).stale(f, func(a netip.Addr) bool { return a.String() == "192.0.2.9" }); got != flow.want {
+		if got := frontends(changes).isStale(f, func(a netip.Addr) bool { return a.String() == "192.0.2.9" }); got != flow.want {
 			t.Errorf("a flow %s (%s answered by %s): stale %v", flow.says, flow.to, flow.answers, got)
 		}
 	}

@@ -53,8 +53,8 @@ func (t *Table) Close() { t.socket.Close() }
 func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	k := frontends(changes)
 	found := map[string]*flow{}
-	local := locals()
-	for _, q := range k.questions() {
+	local := localAddresses()
+	for _, q := range k.flowQueries() {
 		if err := t.find(q, k, local, found); err != nil {
 			return 0, fmt.Errorf("reading flows: %w", err)
 		}
@@ -76,8 +76,8 @@ func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	return removed, errors.Join(errs...)
 }
 
-// questions returns the queries for the kernel.
-func (k keep) questions() (out []ruleset.FrontendKey) {
+// flowQueries returns the queries for the kernel.
+func (k keep) flowQueries() (out []ruleset.FrontendKey) {
 	if len(k) <= maxQuestions {
 		for key := range k {
 			out = append(out, key)
@@ -94,8 +94,8 @@ func (k keep) questions() (out []ruleset.FrontendKey) {
 	return out
 }
 
-// locals returns a function that reports whether an address is one of the node's. It reads them at the first call.
-func locals() func(netip.Addr) bool {
+// localAddresses returns a function that reports whether an address is one of the node's. It reads them at the first call.
+func localAddresses() func(netip.Addr) bool {
 	own := sync.OnceValue(func() map[netip.Addr]bool {
 		out := map[netip.Addr]bool{}
 		all, err := net.InterfaceAddrs()
@@ -115,9 +115,9 @@ func locals() func(netip.Addr) bool {
 func (t *Table) find(q ruleset.FrontendKey, k keep, local func(netip.Addr) bool, found map[string]*flow) error {
 	var err error
 	for range 5 {
-		b := question(q)
+		b := flowQuery(q)
 		err = t.socket.Dump(&b, func(family uint8, attributes []byte) {
-			if f := parse(family, attributes); f != nil && k.stale(f, local) {
+			if f := parse(family, attributes); f != nil && k.isStale(f, local) {
 				found[string(f.orig)+string(f.id)] = f
 			}
 		})
@@ -128,9 +128,9 @@ func (t *Table) find(q ruleset.FrontendKey, k keep, local func(netip.Addr) bool,
 	return err
 }
 
-// question adds a query for flows of a protocol to an address, unless that is unspecified, and a port, unless that is
+// flowQuery adds a query for flows of a protocol to an address, unless that is unspecified, and a port, unless that is
 // 0. For IPv6 it queries all addresses: Linux (6.18 still) inverts that filter.
-func question(q ruleset.FrontendKey) (b nfnetlink.Batch) {
+func flowQuery(q ruleset.FrontendKey) (b nfnetlink.Batch) {
 	family, want := uint8(unix.NFPROTO_IPV4), uint32(wantNumber)
 	if q.IPv6 {
 		family = unix.NFPROTO_IPV6
@@ -144,7 +144,7 @@ func question(q ruleset.FrontendKey) (b nfnetlink.Batch) {
 		b.End(ip)
 	}
 	proto := b.Nest(tupleProto)
-	b.Bytes(protoNumber, []byte{number(q.Protocol)})
+	b.Bytes(protoNumber, []byte{protocolNumber(q.Protocol)})
 	if q.Port != 0 {
 		b.Bytes(protoDst, binary.BigEndian.AppendUint16(nil, q.Port))
 		want |= wantPort
@@ -157,7 +157,7 @@ func question(q ruleset.FrontendKey) (b nfnetlink.Batch) {
 	return b
 }
 
-func number(p corev1.Protocol) byte {
+func protocolNumber(p corev1.Protocol) byte {
 	if p == corev1.ProtocolSCTP {
 		return unix.IPPROTO_SCTP
 	}
@@ -196,16 +196,16 @@ func parse(family uint8, attributes []byte) *flow {
 			f.id = append([]byte(nil), data...)
 		}
 	})
-	f.protocol, f.to = end(f.orig, v4Dst, v6Dst, protoDst)
-	_, f.answers = end(reply, v4Src, v6Src, protoSrc)
+	f.protocol, f.to = tupleEnd(f.orig, v4Dst, v6Dst, protoDst)
+	_, f.answers = tupleEnd(reply, v4Src, v6Src, protoSrc)
 	if !f.to.IsValid() || !f.answers.IsValid() {
 		return nil
 	}
 	return f
 }
 
-// end returns one end of a tuple.
-func end(tuple []byte, v4, v6, port int) (protocol byte, out netip.AddrPort) {
+// tupleEnd returns one end of a tuple.
+func tupleEnd(tuple []byte, v4, v6, port int) (protocol byte, out netip.AddrPort) {
 	ip, proto := nfnetlink.Attribute(tuple, tupleIP), nfnetlink.Attribute(tuple, tupleProto)
 	b := nfnetlink.Attribute(ip, v4)
 	if b == nil {

@@ -138,7 +138,7 @@ func (d *direct) rules(p place, rules []string) error {
 			d.batch.Uint32(unix.NFTA_RULE_COMPAT_FLAGS, 0)
 			d.batch.End(at)
 		}
-		d.batch.Bytes(unix.NFTA_RULE_USERDATA, stamp(r))
+		d.batch.Bytes(unix.NFTA_RULE_USERDATA, encodeRuleHash(r))
 	}
 	return nil
 }
@@ -146,13 +146,13 @@ func (d *direct) rules(p place, rules []string) error {
 // stampHead is a type of user data that neither iptables nor nft knows, so that they pass it over, and its length.
 var stampHead = []byte{0xfe, 8}
 
-// stamp returns a rule's user data: the hash of its text.
-func stamp(rule string) []byte {
-	return binary.BigEndian.AppendUint64(bytes.Clone(stampHead), hash(rule))
+// encodeRuleHash returns a rule's user data: the hash of its text.
+func encodeRuleHash(rule string) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(stampHead), ruleHash(rule))
 }
 
-// stamped returns the hash in a rule's user data.
-func stamped(user []byte) (uint64, bool) {
+// decodeRuleHash returns the hash in a rule's user data.
+func decodeRuleHash(user []byte) (uint64, bool) {
 	if !bytes.HasPrefix(user, stampHead) || len(user) != len(stampHead)+8 {
 		return 0, false
 	}

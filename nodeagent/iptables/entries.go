@@ -9,13 +9,13 @@ import (
 
 // entries are rules as entries of a legacy table, as iptables-legacy makes them.
 type entries struct {
-	w words
+	w ruleParser
 	*xtables.Builder
 }
 
 // entryOf adds a rule to a table, or to what is compared with one.
 func entryOf(ipv6 bool) func(*xtables.Builder, string) error {
-	e := &entries{w: words{ipv6: ipv6}}
+	e := &entries{w: ruleParser{ipv6: ipv6}}
 	e.w.into = e
 	return func(b *xtables.Builder, rule string) error {
 		e.Builder = b
@@ -38,7 +38,7 @@ func (e *entries) device(not bool, name string) { e.In(not, name) }
 
 // port adds xt_tcp or xt_udp, which begin the same: the ports of the source, of which any will do, and of the destination.
 func (e *entries) port(protocol string, lo, hi uint16) {
-	info := e.w.info(16)
+	info := e.w.extensionData(16)
 	for i, port := range []uint16{0, 0xffff, lo, hi} {
 		binary.NativeEndian.PutUint16(info[2*i:], port)
 	}

@@ -21,7 +21,7 @@ type expressions struct {
 // to it: needsRestore.
 func encode(rule string, ipv6 bool) ([]byte, error) {
 	e := &expressions{ipv6: ipv6}
-	w := words{ipv6: ipv6, into: e}
+	w := ruleParser{ipv6: ipv6, into: e}
 	if err := w.read(rule); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,12 @@ func FuzzParseSave(f *testing.F) {
 		}
 		parseSave("nat", []byte(text), into)
 		for p := range into.chains {
-			if _, is := into.ours(string(into.names) + p.chain); !is || p.table != "nat" {
+			if _, is := into.ownChain(string(into.names) + p.chain); !is || p.table != "nat" {
 				t.Errorf("%q is taken for ours", p)
 			}
 		}
 		for j := range into.jumps {
-			if _, is := into.ours(j.chain); is {
+			if _, is := into.ownChain(j.chain); is {
 				t.Errorf("%q is taken for a jump from elsewhere", j)
 			}
 		}

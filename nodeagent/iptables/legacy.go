@@ -88,12 +88,12 @@ func (f *family) inKernel(ctx context.Context, n names, wanted want) (*found, er
 		for chain, rules := range t.All() {
 			p := place{name, ""}
 			var ours bool
-			if p.chain, ours = n.ours(chain); !ours {
+			if p.chain, ours = n.ownChain(chain); !ours {
 				out.findJumps(place{name, chain}, rules, same)
 				continue
 			}
 			out.hashes[p] = ^uint64(0)
-			if w := wanted[p]; w != nil && all(rules, w, same) {
+			if w := wanted[p]; w != nil && allRulesMatch(rules, w, same) {
 				out.hashes[p] = hashOf(w)
 			}
 		}
@@ -110,7 +110,7 @@ func (f *family) sameAs() func(xtables.Rule, string) bool {
 	}
 }
 
-func all(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, string) bool) bool {
+func allRulesMatch(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, string) bool) bool {
 	n := 0
 	for r := range have {
 		if n == len(rules) || !same(r, rules[n]) {
@@ -123,7 +123,7 @@ func all(have iter.Seq[xtables.Rule], rules []string, same func(xtables.Rule, st
 
 // findJumps finds our jumps in a chain of others, those after kube-proxy's, and those that kube-proxy left behind.
 func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(xtables.Rule, string) bool) {
-	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.proxys()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
+	wanted := slices.DeleteFunc(slices.Concat(there.names.jumps(), there.kubeProxyJumps()), func(j jump) bool { return j.table != in.table || j.chain != in.chain })
 	if len(wanted) == 0 {
 		return
 	}
@@ -139,8 +139,8 @@ func (there *found) findJumps(in place, rules iter.Seq[xtables.Rule], same func(
 	}
 }
 
-// edit returns the changes of a table. Foreign rules that lead to deleted chains are deleted too.
-func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
+// tableEdit returns the changes of a table. Foreign rules that lead to deleted chains are deleted too.
+func (w write) tableEdit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 	e = xtables.Edit{Chains: map[string][]string{}, First: map[string][]string{}, Drop: map[string][]string{}, Make: entryOf(ipv6)}
 	for p, rules := range w.chains {
 		if p.table == table {
@@ -163,7 +163,7 @@ func (w write) edit(table string, ipv6 bool) (e xtables.Edit, empty bool) {
 // replace writes the differences into legacy tables.
 func (f *family) replace(ctx context.Context, w write) error {
 	for _, table := range []string{nat, filter} {
-		e, empty := w.edit(table, f.ipv6)
+		e, empty := w.tableEdit(table, f.ipv6)
 		if empty {
 			continue
 		}

@@ -63,9 +63,9 @@ func (n names) target(rule string) string {
 	return chain
 }
 
-// ours reports whether a chain is one that this package, or kube-proxy, makes and may delete, and returns its name
+// ownChain reports whether a chain is one that this package, or kube-proxy, makes and may delete, and returns its name
 // without n.
-func (n names) ours(name string) (chain string, is bool) {
+func (n names) ownChain(name string) (chain string, is bool) {
 	chain, is = strings.CutPrefix(name, string(n))
 	switch chain {
 	case chainServices, chainNodePorts, chainPostrouting, chainMarkMasq, chainMarkReject, chainMarkDrop, chainRefuse, chainForward,

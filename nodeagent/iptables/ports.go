@@ -18,38 +18,38 @@ type dialect struct {
 	node  *ruleset.Node
 }
 
-// host returns an address as iptables-save prints it.
-func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
+// hostText returns an address as iptables-save prints it.
+func hostText(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String() }
 
-func proto(id ruleset.PortID) string { return strings.ToLower(string(id.Protocol)) }
+func protocolName(id ruleset.PortID) string { return strings.ToLower(string(id.Protocol)) }
 
 func destination(f *ruleset.Frontend) string {
 	p := strings.ToLower(string(f.Key.Protocol))
 	out := fmt.Sprintf("-p %s -m %s --dport %d", p, p, f.Key.Port)
 	if f.Key.Addr.IsValid() {
-		out = "-d " + host(f.Key.Addr) + " " + out
+		out = "-d " + hostText(f.Key.Addr) + " " + out
 	}
 	return out
 }
 
 // dispatch returns the rule from a tree to a frontend's chain.
 func (d dialect) dispatch(p *ruleset.Port, f *ruleset.Frontend) string {
-	return fmt.Sprintf("%s -m comment --comment \"%s %s\" %s", destination(f), p.ID, f.Kind, d.to(entrance(p, f)))
+	return fmt.Sprintf("%s -m comment --comment \"%s %s\" %s", destination(f), p.ID, f.Kind, d.to(entryChain(p, f)))
 }
 
-// entrance returns the first chain of a frontend.
-func entrance(p *ruleset.Port, f *ruleset.Frontend) string {
+// entryChain returns the first chain of a frontend.
+func entryChain(p *ruleset.Port, f *ruleset.Frontend) string {
 	if f.Kind.Inside() {
 		return target(p, f.FromOutside.To)
 	}
 	if len(f.SourceRanges) > 0 {
 		return prefixFirewall + p.Hash
 	}
-	return external(p, f)
+	return externalChain(p, f)
 }
 
-// external returns the chain of a frontend that is reached from outside, if its routes differ or masquerade.
-func external(p *ruleset.Port, f *ruleset.Frontend) string {
+// externalChain returns the chain of a frontend that is reached from outside, if its routes differ or masquerade.
+func externalChain(p *ruleset.Port, f *ruleset.Frontend) string {
 	if to := f.FromOutside; f.FromPod == to && f.FromNode == to && !to.Masquerade {
 		return target(p, to.To)
 	}
@@ -78,7 +78,7 @@ func (d dialect) chains(p *ruleset.Port) map[string][]string {
 		if f.Kind.Inside() || f.Uses(ruleset.Yield) {
 			continue
 		}
-		if c := external(p, f); strings.HasPrefix(c, prefixExternal) {
+		if c := externalChain(p, f); strings.HasPrefix(c, prefixExternal) {
 			out[c] = d.externalRules(p, f)
 		}
 		if len(f.SourceRanges) > 0 {
@@ -110,7 +110,7 @@ func (d dialect) insideRules(p *ruleset.Port, to ruleset.Target) (out []string) 
 
 // fromPod matches what pods send.
 func (d dialect) fromPod() string {
-	switch pods := d.node.Pods.In(d.ipv6); {
+	switch pods := d.node.Pods.OfFamily(d.ipv6); {
 	case len(pods.CIDRs) > 0:
 		return "-s " + pods.CIDRs[0].Masked().String()
 	case pods.Bridge != "":
@@ -123,13 +123,13 @@ func (d dialect) fromPod() string {
 // notFromPod matches packets to a cluster IP, except those that pods may send there without being masqueraded.
 func (d dialect) notFromPod(f *ruleset.Frontend) string {
 	to := destination(f)
-	switch pods := d.node.Pods.In(d.ipv6); {
+	switch pods := d.node.Pods.OfFamily(d.ipv6); {
 	case f.FromPod.Masquerade:
 		return to
 	case len(pods.CIDRs) > 0:
 		return "! " + d.fromPod() + " " + to
 	}
-	addr := "-d " + host(f.Key.Addr) // iptables-save has the interface after it
+	addr := "-d " + hostText(f.Key.Addr) // iptables-save has the interface after it
 	return addr + " ! " + d.fromPod() + strings.TrimPrefix(to, addr)
 }
 
@@ -155,7 +155,7 @@ func (d dialect) externalRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 func (d dialect) firewallRules(p *ruleset.Port, f *ruleset.Frontend) []string {
 	var out []string
 	for _, r := range f.SourceRanges {
-		out = append(out, "-s "+r.String()+" "+d.to(external(p, f)))
+		out = append(out, "-s "+r.String()+" "+d.to(externalChain(p, f)))
 	}
 	return append(out, d.to(chainMarkDrop))
 }
@@ -175,7 +175,7 @@ func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool, chains []string) 
 	for i, b := range pool.Backends {
 		rule := d.to(chains[i])
 		if share := uint64(b.Weight); share < rest {
-			rule = "-m statistic --mode random --probability " + probability(share, rest) + " " + rule
+			rule = "-m statistic --mode random --probability " + probabilityOf(share, rest) + " " + rule
 		}
 		rest -= uint64(b.Weight)
 		out = append(out, rule)
@@ -183,8 +183,8 @@ func (d dialect) poolRules(p *ruleset.Port, pool ruleset.Pool, chains []string) 
 	return out
 }
 
-// probability returns part/whole in the kernel's unit of 2^-31.
-func probability(part, whole uint64) string {
+// probabilityOf returns part/whole in the kernel's unit of 2^-31.
+func probabilityOf(part, whole uint64) string {
 	const one = 1 << 31
 	return fmt.Sprintf("%.11f", math.Round(one*float64(part)/float64(whole))/one)
 }
@@ -198,7 +198,7 @@ func (d dialect) recentMask() string {
 
 // backend returns the rules of the chain that sends to a backend.
 func (d dialect) backend(p *ruleset.Port, b ruleset.Backend, chain string) []string {
-	from := "-s " + host(b.Addr.Addr()) + " "
+	from := "-s " + hostText(b.Addr.Addr()) + " "
 	if b.Cluster != "" {
 		from = ""
 	}
@@ -206,5 +206,5 @@ func (d dialect) backend(p *ruleset.Port, b ruleset.Backend, chain string) []str
 	if p.Affinity > 0 {
 		recent = "-m recent --set --name " + string(d.names) + chain + " " + d.recentMask() + " "
 	}
-	return []string{from + d.to(chainMarkMasq), fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", proto(p.ID), recent, b.Addr)}
+	return []string{from + d.to(chainMarkMasq), fmt.Sprintf("-p %s %s-j DNAT --to-destination %s", protocolName(p.ID), recent, b.Addr)}
 }

@@ -41,14 +41,14 @@ func (f *family) read(ctx context.Context, n names, wanted want) (*found, error)
 		if err != nil {
 			return nil, err
 		}
-		if chain, is := n.ours(name); is {
+		if chain, is := n.ownChain(name); is {
 			there.chains[place{nat, chain}] = []string{}
 		}
 		parseSave(nat, out, there)
 	}
 	out := there.found()
 	for name, hash := range stamps {
-		if chain, is := n.ours(name); is {
+		if chain, is := n.ownChain(name); is {
 			out.hashes[place{nat, chain}] = hash
 		}
 	}
@@ -72,7 +72,7 @@ func (s *saved) found() *found {
 // dump returns what the table nat holds: the hashes of our chains that have only stamped rules, by name, and the names
 // of our other chains and of those that the kernel calls.
 func (f *family) dump(n names) (stamps map[string]uint64, plain []string, err error) {
-	s, err := f.sight.dial()
+	s, err := f.sight.dialNetlink()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,12 +94,12 @@ const attempts = 5 // to read while others write
 // each message.
 func (f *family) dumpOnce(s *nfnetlink.Socket, n names) (stamps map[string]uint64, plain []string, err error) {
 	stamps = map[string]uint64{}
-	if err := f.ask(s, unix.NFT_MSG_GETCHAIN, map[int]string{unix.NFTA_CHAIN_TABLE: nat}, func(a []byte) {
+	if err := f.dumpObjects(s, unix.NFT_MSG_GETCHAIN, map[int]string{unix.NFTA_CHAIN_TABLE: nat}, func(a []byte) {
 		name := zeroEnded(nfnetlink.Attribute(a, unix.NFTA_CHAIN_NAME))
 		if zeroEnded(nfnetlink.Attribute(a, unix.NFTA_CHAIN_TABLE)) != nat {
 			return
 		}
-		if _, is := n.ours(name); is {
+		if _, is := n.ownChain(name); is {
 			stamps[name] = hashOf(nil)
 		} else if nfnetlink.Attribute(a, unix.NFTA_CHAIN_HOOK) != nil {
 			plain = append(plain, name)
@@ -109,8 +109,8 @@ func (f *family) dumpOnce(s *nfnetlink.Socket, n names) (stamps map[string]uint6
 	}
 	for name, sum := range stamps {
 		all := true
-		if err := f.ask(s, unix.NFT_MSG_GETRULE, map[int]string{unix.NFTA_RULE_TABLE: nat, unix.NFTA_RULE_CHAIN: name}, func(a []byte) {
-			hash, ok := stamped(nfnetlink.Attribute(a, unix.NFTA_RULE_USERDATA))
+		if err := f.dumpObjects(s, unix.NFT_MSG_GETRULE, map[int]string{unix.NFTA_RULE_TABLE: nat, unix.NFTA_RULE_CHAIN: name}, func(a []byte) {
+			hash, ok := decodeRuleHash(nfnetlink.Attribute(a, unix.NFTA_RULE_USERDATA))
 			sum, all = add(sum, hash), all && ok
 		}); err != nil {
 			return nil, nil, err
@@ -124,8 +124,8 @@ func (f *family) dumpOnce(s *nfnetlink.Socket, n names) (stamps map[string]uint6
 	return stamps, plain, nil
 }
 
-// ask dumps the objects of one kind with these names; a missing table has none.
-func (f *family) ask(s *nfnetlink.Socket, kind int, of map[int]string, each func(attributes []byte)) error {
+// dumpObjects dumps the objects of one kind with these names; a missing table has none.
+func (f *family) dumpObjects(s *nfnetlink.Socket, kind int, of map[int]string, each func(attributes []byte)) error {
 	var b nfnetlink.Batch
 	b.Begin(unix.NFNL_SUBSYS_NFTABLES<<8|kind, 0, protocolFamily(f.ipv6))
 	for attribute, name := range of {

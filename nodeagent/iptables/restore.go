@@ -86,12 +86,12 @@ func parseSave(table string, text []byte, into *saved) {
 		switch {
 		case strings.HasPrefix(l, ":"):
 			name, _, _ := strings.Cut(l[1:], " ")
-			if chain, is := into.ours(name); is {
+			if chain, is := into.ownChain(name); is {
 				into.chains[place{table, chain}] = []string{}
 			}
 		case strings.HasPrefix(l, "-A "):
 			name, rule, _ := strings.Cut(l[3:], " ")
-			if chain, is := into.ours(name); is {
+			if chain, is := into.ownChain(name); is {
 				p := place{table, chain}
 				into.chains[p] = append(into.chains[p], rule)
 				continue

@@ -34,7 +34,7 @@ func TestOursComeBeforeKubeProxys(t *testing.T) {
 			run("-I", chain, "-m", "comment", "--comment", "kubernetes service portals", "-j", "KUBE-SERVICES")
 		}
 		in(t, node, func() error {
-			if !w.families[0].look(t.Context(), time.Nanosecond) {
+			if !w.families[0].mayHaveLostRules(t.Context(), time.Nanosecond) {
 				t.Error("not seen")
 			}
 			return nil

@@ -38,8 +38,8 @@ type rule struct {
 	alone bool
 }
 
-// hash is stable over time: rules in the kernel have it.
-func hash(rule string) uint64 {
+// ruleHash is stable over time: rules in the kernel have it.
+func ruleHash(rule string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(rule)) // it has no error
 	return h.Sum64()
@@ -47,7 +47,7 @@ func hash(rule string) uint64 {
 
 func hashOf(rules []string) (sum uint64) {
 	for _, r := range rules {
-		sum = add(sum, hash(r))
+		sum = add(sum, ruleHash(r))
 	}
 	return sum
 }
@@ -70,7 +70,7 @@ func (s *state) load(ports []*ruleset.Port) want {
 		s.add(p, w, keys)
 	}
 	for key := range keys {
-		s.place(key).insert(key, s.rulesAt(key))
+		s.treeOf(key).insert(key, s.rulesAt(key))
 	}
 	for _, t := range []*tree{&s.addrs, &s.nodePorts} {
 		t.sort()
@@ -97,7 +97,7 @@ func (s *state) apply(changes []ruleset.PortChange) want {
 		}
 	}
 	for key := range keys {
-		w.add(nat, s.place(key).set(key, s.rulesAt(key)))
+		w.add(nat, s.treeOf(key).set(key, s.rulesAt(key)))
 	}
 	if !maps.Equal(before, s.healthPorts) {
 		w[place{filter, chainNodePorts}] = s.healthRules()
@@ -158,7 +158,7 @@ func keyOf(k ruleset.FrontendKey) string {
 	return portKey(k)
 }
 
-func (s *state) place(key string) *tree {
+func (s *state) treeOf(key string) *tree {
 	if len(key) == 3 {
 		return &s.nodePorts
 	}
@@ -179,7 +179,7 @@ func (s *state) rulesAt(key string) []string {
 		refuse = refuse || r.alone
 	}
 	if addr, ok := netip.AddrFromSlice([]byte(key)); ok && refuse {
-		out = append(out, s.d.aloneTail(host(addr)))
+		out = append(out, s.d.aloneTail(hostText(addr)))
 	}
 	return out
 }

@@ -22,9 +22,9 @@ func (n names) jumps() []jump {
 	}
 }
 
-// proxys returns kube-proxy's jumps to chains that we use, too, for when kube-proxy is gone: after ours they lead
+// kubeProxyJumps returns kube-proxy's jumps to chains that we use, too, for when kube-proxy is gone: after ours they lead
 // nowhere else.
-func (n names) proxys() []jump {
+func (n names) kubeProxyJumps() []jump {
 	if n != kube {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (d dialect) servicesTail() []string {
 	var out []string
 	for _, a := range d.node.NodePortAddrs {
 		if a.Is6() == d.ipv6 && !a.IsLoopback() {
-			out = append(out, "-d "+host(a)+" "+d.to(chainNodePorts))
+			out = append(out, "-d "+hostText(a)+" "+d.to(chainNodePorts))
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func TestWhatOthersFlushComesBack(t *testing.T) {
 			in(t, node, func() error { return exec.Command("iptables-"+string(b), args...).Run() })
 		}
 		look := func() (lost bool) {
-			in(t, node, func() error { lost = f.look(t.Context(), time.Nanosecond); return nil })
+			in(t, node, func() error { lost = f.mayHaveLostRules(t.Context(), time.Nanosecond); return nil })
 			return lost
 		}
 		chain := kube + prefixCluster + w.Model.PortsOf(ruleset.Key{Namespace: "default", Name: "web"})[0].Hash
@@ -49,7 +49,7 @@ func TestWhatOthersFlushComesBack(t *testing.T) {
 		in(t, node, func() error { return writer.Cleanup(t.Context(), false) })
 		in(t, node, func() error {
 			there, err := f.save(t.Context(), kube)
-			if err == nil && (len(there.chains) > 0 || len(there.complete(nil).jumps) != len(there.names.jumps())) {
+			if err == nil && (len(there.chains) > 0 || len(there.addMissingJumps(nil).jumps) != len(there.names.jumps())) {
 				return fmt.Errorf("left over: %v %v", there.chains, there.jumps)
 			}
 			return err

@@ -26,7 +26,7 @@ type tree struct {
 // leaves out chains that the change does not touch, but a returned chain may be unchanged.
 func (t *tree) set(key string, rules []string) map[string][]string {
 	changed := map[string][]string{}
-	t.near(key, func(chain string, _ []string) { changed[chain] = nil })
+	t.visitNear(key, func(chain string, _ []string) { changed[chain] = nil })
 	at, there := slices.BinarySearch(t.keys, key)
 	switch {
 	case len(rules) == 0 && there:
@@ -38,25 +38,25 @@ func (t *tree) set(key string, rules []string) map[string][]string {
 		}
 		t.rules[key] = rules
 	}
-	t.near(key, func(chain string, rules []string) { changed[chain] = rules })
+	t.visitNear(key, func(chain string, rules []string) { changed[chain] = rules })
 	return changed
 }
 
-// near visits the chains that a change of a key may touch: those on the way to it, and all below a node so small that
+// visitNear visits the chains that a change of a key may touch: those on the way to it, and all below a node so small that
 // one key more or less decides whether it is divided.
-func (t *tree) near(key string, visit func(chain string, rules []string)) {
-	t.walk(t.root, 0, len(t.keys), 0, visit, func(lo, hi, bits int) bool {
+func (t *tree) visitNear(key string, visit func(chain string, rules []string)) {
+	t.visitRange(t.root, 0, len(t.keys), 0, visit, func(lo, hi, bits int) bool {
 		return hi-lo <= maxLeaf+1 || samePrefix(t.keys[lo], key, bits)
 	})
 }
 
 // all visits all chains.
 func (t *tree) all(visit func(chain string, rules []string)) {
-	t.walk(t.root, 0, len(t.keys), 0, visit, func(int, int, int) bool { return true })
+	t.visitRange(t.root, 0, len(t.keys), 0, visit, func(int, int, int) bool { return true })
 }
 
-// walk visits the chain for keys lo to hi, which have their first bits in common, and the wanted ones below it.
-func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string), wanted func(lo, hi, bits int) bool) {
+// visitRange visits the chain for keys lo to hi, which have their first bits in common, and the wanted ones below it.
+func (t *tree) visitRange(chain string, lo, hi, bits int, visit func(string, []string), wanted func(lo, hi, bits int) bool) {
 	rules := []string{}
 	if hi-lo <= maxLeaf {
 		for _, k := range t.keys[lo:hi] {
@@ -65,7 +65,7 @@ func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string)
 		lo = hi
 	}
 	for lo < hi {
-		next := t.end(lo, hi, bits+4)
+		next := t.endOfGroup(lo, hi, bits+4)
 		if next-lo == 1 {
 			rules = append(rules, t.rules[t.keys[lo]]...)
 		} else {
@@ -73,7 +73,7 @@ func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string)
 			match, child := t.scope(t.keys[lo], common)
 			rules = append(rules, match+" "+t.to(child))
 			if wanted(lo, next, common) {
-				t.walk(child, lo, next, common, visit, wanted)
+				t.visitRange(child, lo, next, common, visit, wanted)
 			}
 		}
 		lo = next
@@ -84,18 +84,18 @@ func (t *tree) walk(chain string, lo, hi, bits int, visit func(string, []string)
 	visit(chain, rules)
 }
 
-// end returns the first key after lo, before hi, that differs from it in its first bits.
-func (t *tree) end(lo, hi, bits int) int {
+// endOfGroup returns the first key after lo, before hi, that differs from it in its first bits.
+func (t *tree) endOfGroup(lo, hi, bits int) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return !samePrefix(t.keys[lo+i], t.keys[lo], bits) })
 }
 
-// nibble returns the i-th group of four bits.
-func nibble(key string, i int) byte { return key[i/2] >> (4 * (1 - i%2)) & 15 }
+// nibbleAt returns the i-th group of four bits.
+func nibbleAt(key string, i int) byte { return key[i/2] >> (4 * (1 - i%2)) & 15 }
 
 // commonBits returns how many bits two different keys have in common, in fours.
 func commonBits(a, b string) int {
 	i := 0
-	for nibble(a, i) == nibble(b, i) {
+	for nibbleAt(a, i) == nibbleAt(b, i) {
 		i++
 	}
 	return 4 * i
@@ -103,7 +103,7 @@ func commonBits(a, b string) int {
 
 func samePrefix(a, b string, bits int) bool {
 	whole := bits / 8
-	return strings.HasPrefix(a, b[:whole]) && (bits%8 == 0 || nibble(a, bits/4-1) == nibble(b, bits/4-1))
+	return strings.HasPrefix(a, b[:whole]) && (bits%8 == 0 || nibbleAt(a, bits/4-1) == nibbleAt(b, bits/4-1))
 }
 
 // insert sets the rules of one of many keys; sort must follow.

@@ -39,10 +39,10 @@ type Writer struct {
 type family struct {
 	ipv6    bool
 	backend Backend
-	sight   *sight // its mutex guards what follows
-	state   *state // nil if unknown: Sync first
+	sight   *changeDetector // its mutex guards what follows
+	state   *state          // nil if unknown: Sync first
 
-	looked, synced int // sight.others at the last check for harm, and of all rules
+	looked, synced int // changeDetector.others at the last check for harm, and of all rules
 	saved          time.Time
 	saveTook       time.Duration
 
@@ -57,10 +57,10 @@ var ErrNotSynced = errors.New("what the kernel holds is not known: Sync first")
 
 // New returns a Writer; it does nothing yet.
 func New(c Config) *Writer {
-	w, seen := &Writer{}, &sight{}
+	w, seen := &Writer{}, &changeDetector{}
 	for _, ipv6 := range []bool{false, true} {
 		if ipv6 && c.Backend == Legacy {
-			seen = &sight{}
+			seen = &changeDetector{}
 		}
 		if (ipv6 && c.IPv6) || (!ipv6 && c.IPv4) {
 			w.families = append(w.families, &family{backend: c.Backend, sight: seen, ipv6: ipv6, exec: command, exchange: (*xtables.Conn).Replace})
@@ -72,7 +72,7 @@ func New(c Config) *Writer {
 // Sync makes the kernel hold the rules of these Ports and no other rules of ours: it reads what is there and writes the
 // differences, in an order that keeps each Service whole at any time.
 func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.Port) error {
-	return w.each(func(f *family) error {
+	return w.eachFamily(func(f *family) error {
 		var mine []*ruleset.Port
 		for _, p := range ports {
 			if p.IPv6 == f.ipv6 {
@@ -86,7 +86,7 @@ func (w *Writer) Sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 // Write writes changes into the kernel: atomically per table and family, except for what iptables-nft needs
 // iptables-restore for, which comes before. It writes only chains that differ. After an error Sync must follow.
 func (w *Writer) Write(ctx context.Context, _ *ruleset.Node, changes []ruleset.PortChange) error {
-	return w.each(func(f *family) error {
+	return w.eachFamily(func(f *family) error {
 		var mine []ruleset.PortChange
 		for _, c := range changes {
 			if (c.After != nil && c.After.IPv6 == f.ipv6) || (c.Before != nil && c.Before.IPv6 == f.ipv6) {
@@ -107,7 +107,7 @@ func (w *Writer) Cleanup(ctx context.Context, federatedOnly bool) error {
 	if !federatedOnly {
 		scopes = append(scopes, kube)
 	}
-	return w.each(func(f *family) error {
+	return w.eachFamily(func(f *family) error {
 		for _, n := range scopes {
 			if err := f.cleanup(ctx, n); err != nil {
 				return err
@@ -117,7 +117,7 @@ func (w *Writer) Cleanup(ctx context.Context, federatedOnly bool) error {
 	})
 }
 
-func (w *Writer) each(do func(*family) error) error {
+func (w *Writer) eachFamily(do func(*family) error) error {
 	var errs []error
 	for _, f := range w.families {
 		if err := do(f); err != nil {
@@ -138,7 +138,7 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 		return err
 	}
 	defer f.close()
-	f.notice()
+	f.countForeignChanges()
 	f.synced, f.saved = f.sight.others, time.Now()
 	there, err := f.read(ctx, n, wanted)
 	if err != nil {
@@ -151,13 +151,13 @@ func (f *family) sync(ctx context.Context, node *ruleset.Node, ports []*ruleset.
 			wanted[p] = nil
 		}
 	}
-	return f.keep(s, f.restore(ctx, s, there.complete(wanted)))
+	return f.keep(s, f.restore(ctx, s, there.addMissingJumps(wanted)))
 }
 
 // keep remembers the kernel's state, unless writing it failed.
 func (f *family) keep(s *state, err error) error {
 	if err == nil {
-		f.state, err = s, f.written()
+		f.state, err = s, f.noteWritten()
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func (f *family) write(ctx context.Context, changes []ruleset.PortChange) error 
 		return err
 	}
 	defer f.close()
-	f.notice() // the next check will not notice, because the fingerprint will be that of this write
+	f.countForeignChanges() // the next check will not notice, because the fingerprint will be that of this write
 	return f.keep(s, f.restore(ctx, s, write{names: s.d.names, chains: s.apply(changes)}))
 }
 
@@ -213,7 +213,7 @@ func (f *family) put(ctx context.Context, w write, have map[place]uint64) error 
 	if err := f.load(ctx, restored); err != nil {
 		return err
 	}
-	s, err := f.sight.dial()
+	s, err := f.sight.dialNetlink()
 	if err != nil {
 		return err
 	}
@@ -235,9 +235,9 @@ func (f *family) load(ctx context.Context, w write) error {
 	return f.run(ctx, "restore", text, "--noflush", "--wait", "5")
 }
 
-// complete adds to the desired chains the jumps that are missing, or come too late, and the deletion of those that
+// addMissingJumps adds to the desired chains the jumps that are missing, or come too late, and the deletion of those that
 // kube-proxy left: beside ours, and into deleted chains.
-func (there *saved) complete(chains want) write {
+func (there *saved) addMissingJumps(chains want) write {
 	w := write{names: there.names, chains: chains}
 	for _, j := range there.names.jumps() {
 		if there.late[j] {
@@ -247,7 +247,7 @@ func (there *saved) complete(chains want) write {
 			w.jumps = append(w.jumps, j)
 		}
 	}
-	for _, j := range there.proxys() {
+	for _, j := range there.kubeProxyJumps() {
 		w.moved = append(w.moved, slices.Repeat([]jump{j}, there.jumps[j])...)
 	}
 	for j, n := range there.jumps {
@@ -292,7 +292,7 @@ func cleanup(there *saved) []byte {
 	}
 	text := string(w.text())
 	for j, n := range there.jumps {
-		if _, is := there.ours(string(there.names) + there.target(j.rule)); is {
+		if _, is := there.ownChain(string(there.names) + there.target(j.rule)); is {
 			drop := strings.Repeat("-D "+j.chain+" "+j.rule+"\n", n)
 			text = strings.Replace(text, "*"+j.table+"\n", "*"+j.table+"\n"+drop, 1)
 		}

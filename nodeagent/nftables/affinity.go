@@ -20,7 +20,7 @@ func (w *Writer) stays(changes []ruleset.PortChange) (out [2]stays) {
 		return out
 	}
 	for _, c := range changes {
-		if c.Before == nil || c.Before.Affinity == 0 || !loses(c) {
+		if c.Before == nil || c.Before.Affinity == 0 || !mayLoseClient(c) {
 			continue
 		}
 		for _, f := range c.Before.Frontends {
@@ -67,8 +67,8 @@ func backendsOf(p *ruleset.Port) (all []ruleset.Backend) {
 	return all
 }
 
-// loses reports whether a client may have stayed with a backend that a port no longer has.
-func loses(c ruleset.PortChange) bool {
+// mayLoseClient reports whether a client may have stayed with a backend that a port no longer has.
+func mayLoseClient(c ruleset.PortChange) bool {
 	if c.After == nil || c.After.Affinity == 0 || len(c.After.Frontends) < len(c.Before.Frontends) {
 		return true
 	}

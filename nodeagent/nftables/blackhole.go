@@ -15,9 +15,9 @@ import (
 // outsideRules drop, while the set dark has an element, packets from outside to addresses that clients there know:
 // including existing connections, as if the node were dead. They see packets before translation.
 func (t *table) outsideRules() []rule {
-	one := []expr.Any{&expr.Immediate{Register: register(0), Data: []byte(slotKey(0))}}
-	answers := []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: register(0)}, &expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: []byte{1}}}
-	inside := does(expr.VerdictReturn)
+	one := []expr.Any{&expr.Immediate{Register: registerNumber(0), Data: []byte(slotKey(0))}}
+	answers := []expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: registerNumber(0)}, &expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: []byte{1}}}
+	inside := verdictExpr(expr.VerdictReturn)
 	rules := []rule{
 		{"no drill", join(one, notIn(dark, 0), inside)},
 		{"answers", join(answers, inside)},
@@ -27,11 +27,11 @@ func (t *table) outsideRules() []rule {
 		rules = append(rules, rule{"from a pod", join(t.fromPod(), inside)})
 	}
 	for _, p := range t.inside {
-		rules = append(rules, rule{"from inside", join(t.source(0), t.within(p, expr.CmpOpEq), inside)})
+		rules = append(rules, rule{"from inside", join(t.source(0), t.matchNetwork(p, expr.CmpOpEq), inside)})
 	}
-	rules = append(rules, rule{"to a Service from outside", join(t.frontendOf(0, false), in(exposed, 0), does(expr.VerdictDrop))})
+	rules = append(rules, rule{"to a Service from outside", join(t.frontendOf(0, false), matchSet(exposed, 0), verdictExpr(expr.VerdictDrop))})
 	for _, where := range t.nodePortAddresses() {
-		rules = append(rules, rule{"to a node port from outside", join(where, t.frontendOf(0, true), in(exposed, 0), does(expr.VerdictDrop))})
+		rules = append(rules, rule{"to a node port from outside", join(where, t.frontendOf(0, true), matchSet(exposed, 0), verdictExpr(expr.VerdictDrop))})
 	}
 	return rules
 }
@@ -44,7 +44,7 @@ func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
 	var b nfnetlink.Batch
 	for _, t := range w.tables {
 		if t != nil && t.blackhole {
-			(&transaction{t: t, batch: &b}).darken(time.Until(until))
+			(&transaction{t: t, batch: &b}).setBlackhole(time.Until(until))
 		}
 	}
 	if b.Len() == 0 {
@@ -56,9 +56,9 @@ func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
 	return nil
 }
 
-// darken gives the set dark its element for d from the commit on, whatever it has now. Older kernels keep the timeout
+// setBlackhole gives the set dark its element for d from the commit on, whatever it has now. Older kernels keep the timeout
 // of an existing element.
-func (x *transaction) darken(d time.Duration) {
+func (x *transaction) setBlackhole(d time.Duration) {
 	b := x.batch
 	x.begin(unix.NFT_MSG_DELSETELEM, 0) // without elements: all
 	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, x.t.name)

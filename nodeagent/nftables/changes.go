@@ -33,14 +33,14 @@ func (t *table) slotsIn(p *ruleset.Port, have *kernel, first int) (slots []netip
 	return slots
 }
 
-// shared reports whether several frontends may have an entry.
-func (e entry) shared() bool {
+// isShared reports whether several frontends may have an entry.
+func (e entry) isShared() bool {
 	return e.set == "" || e.set == clusterIPs || e.set == hairpin || e.set == remote
 }
 
-// count adds n to the use count of an entry, and returns it.
-func (t *table) count(e entry, n int) int {
-	if !e.shared() {
+// addUse adds n to the use count of an entry, and returns it.
+func (t *table) addUse(e entry, n int) int {
+	if !e.isShared() {
 		return max(n, 0)
 	}
 	t.shared[e] += n
@@ -70,16 +70,16 @@ func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone 
 		if c.Before != nil && c.Before.IPv6 == ipv6 && w.states[keyOf(c.Before)] != nil {
 			t.entries(w.states[keyOf(c.Before)], func(e entry, v string) {
 				touch(e, before{true, v})
-				t.count(e, -1)
+				t.addUse(e, -1)
 			})
 		}
 	}
 	for _, c := range changes {
 		if c.After != nil && c.After.IPv6 == ipv6 {
-			s := w.next(c.After)
+			s := w.nextState(c.After)
 			t.entries(s, func(e entry, v string) {
-				touch(e, before{e.shared() && t.shared[e] > 0, v})
-				t.count(e, 1)
+				touch(e, before{e.isShared() && t.shared[e] > 0, v})
+				t.addUse(e, 1)
 				will[e] = v
 			})
 		} else if c.Before != nil && c.Before.IPv6 == ipv6 {
@@ -101,8 +101,8 @@ func (w *Writer) delta(t *table, ipv6 bool, changes []ruleset.PortChange) (gone 
 	return gone, come
 }
 
-// next returns the state of a port after a change: backends keep their slots.
-func (w *Writer) next(p *ruleset.Port) *state {
+// nextState returns the state of a port after a change: backends keep their slots.
+func (w *Writer) nextState(p *ruleset.Port) *state {
 	s := &state{port: p}
 	var have state
 	if old := w.states[keyOf(p)]; old != nil {

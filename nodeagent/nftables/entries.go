@@ -59,7 +59,7 @@ func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)
 		emit(entry{exposed, key}, "")
 	}
 	shape := t.shapeOf(s, f)
-	if !shape.leads() {
+	if !shape.actsBeforeRouting() {
 		return
 	}
 	emit(entry{services, key}, shape.name())
@@ -68,7 +68,7 @@ func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)
 	}
 	t.chainsOf(shape, func(name string) { emit(entry{"", name}, "") })
 	for _, r := range f.SourceRanges {
-		first, last := ends(r)
+		first, last := rangeEnds(r)
 		emit(entry{sources, key + string(first) + key + string(last)}, "")
 	}
 	for i, to := range ruleset.Pools {
@@ -90,7 +90,7 @@ func (t *table) frontendKey(k ruleset.FrontendKey) string {
 	if k.Addr.IsValid() {
 		b = append(b, k.Addr.AsSlice()...)
 	} else {
-		b = append(b, t.anywhere()...)
+		b = append(b, t.anyAddress()...)
 	}
 	b = append(b, protocolNumber[k.Protocol], 0, 0, 0)
 	return string(append(binary.BigEndian.AppendUint16(b, k.Port), 0, 0))
@@ -113,8 +113,8 @@ func slotKey(i int) string { return string(binary.NativeEndian.AppendUint32(nil,
 
 var protocolNumber = map[corev1.Protocol]byte{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
-// ends returns the first and the last address of a range.
-func ends(p netip.Prefix) (first, last []byte) {
+// rangeEnds returns the first and the last address of a range.
+func rangeEnds(p netip.Prefix) (first, last []byte) {
 	first, last = p.Masked().Addr().AsSlice(), p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(last)*8; bit++ {
 		last[bit/8] |= 0x80 >> (bit % 8)

@@ -54,12 +54,12 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 		{unix.NFT_MSG_GETSET, unix.NFTA_SET_TABLE, k.set},
 	} {
 		var b nfnetlink.Batch
-		b.Begin(message(part.kind), 0, family)
+		b.Begin(messageType(part.kind), 0, family)
 		if part.kind == unix.NFT_MSG_GETRULE || part.kind == unix.NFT_MSG_GETSET {
 			b.String(part.name, TableName)
 		}
 		if err := s.Dump(&b, func(_ uint8, a []byte) {
-			switch text(nfnetlink.Attribute(a, part.name)) {
+			switch trimZero(nfnetlink.Attribute(a, part.name)) {
 			case TableName:
 				part.take(a)
 			case standInName:
@@ -90,11 +90,11 @@ func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
 // readSet calls each with the elements of a set; a missing set has none.
 func readSet(s *nfnetlink.Socket, family uint8, name string, each func(key, value string)) error {
 	var b nfnetlink.Batch
-	b.Begin(message(unix.NFT_MSG_GETSETELEM), 0, family)
+	b.Begin(messageType(unix.NFT_MSG_GETSETELEM), 0, family)
 	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, TableName)
 	b.String(unix.NFTA_SET_ELEM_LIST_SET, name)
 	err := s.Dump(&b, func(_ uint8, a []byte) {
-		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) { each(element(e)) })
+		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) { each(parseElement(e)) })
 	})
 	if errors.Is(err, syscall.ENOENT) {
 		return nil
@@ -102,10 +102,10 @@ func readSet(s *nfnetlink.Socket, family uint8, name string, each func(key, valu
 	return err
 }
 
-func message(kind int) int { return unix.NFNL_SUBSYS_NFTABLES<<8 | kind }
+func messageType(kind int) int { return unix.NFNL_SUBSYS_NFTABLES<<8 | kind }
 
-// text returns a string without the zero that ends it.
-func text(b []byte) string { return string(bytes.TrimRight(b, "\x00")) }
+// trimZero returns a string without the zero that ends it.
+func trimZero(b []byte) string { return string(bytes.TrimRight(b, "\x00")) }
 
 func uint32Of(b []byte) uint32 {
 	if len(b) != 4 {
@@ -116,21 +116,21 @@ func uint32Of(b []byte) uint32 {
 
 func (k *kernel) chain(a []byte) {
 	hook := nfnetlink.Attribute(a, unix.NFTA_CHAIN_HOOK)
-	k.chains[text(nfnetlink.Attribute(a, unix.NFTA_CHAIN_NAME))] = &kernelChain{
-		kind:     text(nfnetlink.Attribute(a, unix.NFTA_CHAIN_TYPE)),
+	k.chains[trimZero(nfnetlink.Attribute(a, unix.NFTA_CHAIN_NAME))] = &kernelChain{
+		kind:     trimZero(nfnetlink.Attribute(a, unix.NFTA_CHAIN_TYPE)),
 		hook:     uint32Of(nfnetlink.Attribute(hook, unix.NFTA_HOOK_HOOKNUM)),
 		priority: int32(uint32Of(nfnetlink.Attribute(hook, unix.NFTA_HOOK_PRIORITY))),
 	}
 }
 
 func (k *kernel) rule(a []byte) {
-	c := k.chains[text(nfnetlink.Attribute(a, unix.NFTA_RULE_CHAIN))]
+	c := k.chains[trimZero(nfnetlink.Attribute(a, unix.NFTA_RULE_CHAIN))]
 	if c == nil {
 		return
 	}
 	comment := ""
 	if user := nfnetlink.Attribute(a, unix.NFTA_RULE_USERDATA); len(user) >= 2 && user[0] == 0 && len(user) >= 2+int(user[1]) {
-		comment = text(user[2 : 2+int(user[1])])
+		comment = trimZero(user[2 : 2+int(user[1])])
 	}
 	c.comments = append(c.comments, comment)
 }
@@ -138,7 +138,7 @@ func (k *kernel) rule(a []byte) {
 func (k *kernel) set(a []byte) {
 	number := func(kind int) uint32 { return uint32Of(nfnetlink.Attribute(a, kind)) }
 	d := definition{
-		name:    text(nfnetlink.Attribute(a, unix.NFTA_SET_NAME)),
+		name:    trimZero(nfnetlink.Attribute(a, unix.NFTA_SET_NAME)),
 		flags:   number(unix.NFTA_SET_FLAGS),
 		key:     []datatype{{number(unix.NFTA_SET_KEY_TYPE), number(unix.NFTA_SET_KEY_LEN)}},
 		verdict: number(unix.NFTA_SET_DATA_TYPE) == unix.NFT_DATA_VERDICT,
@@ -149,22 +149,22 @@ func (k *kernel) set(a []byte) {
 	k.sets[d.name] = d
 }
 
-// same reports whether a set has the desired definition.
-func (k *kernel) same(d definition) bool {
+// hasDefinition reports whether a set has the desired definition.
+func (k *kernel) hasDefinition(d definition) bool {
 	have, ok := k.sets[d.name]
 	return ok && have.flags == d.flags && have.verdict == d.verdict &&
-		magic(have.key) == magic(d.key) && width(have.key) == width(d.key) &&
-		magic(have.data) == magic(d.data) && width(have.data) == width(d.data)
+		concatType(have.key) == concatType(d.key) && concatWidth(have.key) == concatWidth(d.key) &&
+		concatType(have.data) == concatType(d.data) && concatWidth(have.data) == concatWidth(d.data)
 }
 
-func element(e []byte) (key, value string) {
+func parseElement(e []byte) (key, value string) {
 	data := func(kind, part int) string {
 		return string(nfnetlink.Attribute(nfnetlink.Attribute(e, kind), part))
 	}
 	key = data(unix.NFTA_SET_ELEM_KEY, unix.NFTA_DATA_VALUE) + data(keyEnd, unix.NFTA_DATA_VALUE)
 	value = data(unix.NFTA_SET_ELEM_DATA, unix.NFTA_DATA_VALUE)
 	if verdict := data(unix.NFTA_SET_ELEM_DATA, unix.NFTA_DATA_VERDICT); verdict != "" {
-		value = text(nfnetlink.Attribute([]byte(verdict), unix.NFTA_VERDICT_CHAIN))
+		value = trimZero(nfnetlink.Attribute([]byte(verdict), unix.NFTA_VERDICT_CHAIN))
 	}
 	return key, value
 }

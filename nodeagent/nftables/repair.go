@@ -11,7 +11,7 @@ import (
 
 // differences writes what is needed to make the kernel's table as wanted.
 func (x *transaction) differences(have *kernel, want []item, replace bool) {
-	replace = replace || !x.fits(have)
+	replace = replace || !x.canKeepSets(have)
 	replaced := replace && have.there
 	if replaced {
 		x.serveMeanwhile(want)
@@ -27,11 +27,11 @@ func (x *transaction) differences(have *kernel, want []item, replace bool) {
 		x.first = x.batch // a table comes as a whole
 		x.table(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE)
 	}
-	x.in(x.first, func() { x.addSets(have) })
+	x.withStep(x.first, func() { x.addSets(have) })
 	stale := x.repair(have, want)
-	come := slices.DeleteFunc(want, func(i item) bool { return have.takes(i) })
+	come := slices.DeleteFunc(want, func(i item) bool { return have.takeElement(i) })
 	x.write(slices.Collect(maps.Keys(have.elements)), come)
-	x.drop(stale)
+	x.dropChains(stale)
 	x.dropSets(have)
 }
 
@@ -58,10 +58,10 @@ func (x *transaction) addSets(have *kernel) {
 	}
 }
 
-// fits reports whether the present sets and base chains can stay.
-func (x *transaction) fits(have *kernel) bool {
+// canKeepSets reports whether the present sets and base chains can stay.
+func (x *transaction) canKeepSets(have *kernel) bool {
 	for _, d := range definitions(x.t.family) {
-		if _, ok := have.sets[d.name]; ok && !have.same(d) {
+		if _, ok := have.sets[d.name]; ok && !have.hasDefinition(d) {
 			return false
 		}
 	}
@@ -73,9 +73,9 @@ func (x *transaction) fits(have *kernel) bool {
 	return true
 }
 
-// takes reports whether the kernel has an element or chain, and removes it from the present elements, so that the
+// takeElement reports whether the kernel has an element or chain, and removes it from the present elements, so that the
 // unwanted ones remain.
-func (k *kernel) takes(i item) bool {
+func (k *kernel) takeElement(i item) bool {
 	if i.set == "" {
 		return k.chains[i.key] != nil
 	}

@@ -66,10 +66,10 @@ func (t *table) mark() uint32 {
 	return 0x4000
 }
 
-// register returns the n-th of sixteen registers of four bytes.
-func register(n int) uint32 { return uint32(unix.NFT_REG32_00 + n) }
+// registerNumber returns the n-th of sixteen registers of four bytes.
+func registerNumber(n int) uint32 { return uint32(unix.NFT_REG32_00 + n) }
 
-func number(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
+func uint32Bytes(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 
 func join(parts ...[]expr.Any) (out []expr.Any) {
 	for _, p := range parts {
@@ -79,7 +79,7 @@ func join(parts ...[]expr.Any) (out []expr.Any) {
 }
 
 func (t *table) header(at, offset int) []expr.Any {
-	return []expr.Any{&expr.Payload{DestRegister: register(at), Base: expr.PayloadBaseNetworkHeader, Offset: uint32(offset), Len: uint32(t.words * 4)}}
+	return []expr.Any{&expr.Payload{DestRegister: registerNumber(at), Base: expr.PayloadBaseNetworkHeader, Offset: uint32(offset), Len: uint32(t.words * 4)}}
 }
 
 // source loads the packet's source address into registers.
@@ -104,79 +104,79 @@ func (t *table) frontendOf(at int, nodePort bool) []expr.Any {
 	if nodePort {
 		addr = nil
 		for i := range t.words {
-			addr = append(addr, &expr.Immediate{Register: register(at + i), Data: make([]byte, 4)})
+			addr = append(addr, &expr.Immediate{Register: registerNumber(at + i), Data: make([]byte, 4)})
 		}
 	}
 	return append(addr,
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register(at + t.words)},
-		&expr.Payload{DestRegister: register(at + t.words + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: registerNumber(at + t.words)},
+		&expr.Payload{DestRegister: registerNumber(at + t.words + 1), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
 }
 
-// in continues if the registers hold an element of a set.
-func in(set string, at int) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set}}
+// matchSet continues if the registers hold an element of a set.
+func matchSet(set string, at int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: registerNumber(at), SetName: set}}
 }
 
 func notIn(set string, at int) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: register(at), SetName: set, Invert: true}}
+	return []expr.Any{&expr.Lookup{SourceRegister: registerNumber(at), SetName: set, Invert: true}}
 }
 
-// value continues if a map has the key, and loads its value.
-func value(set string, key, to int) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: register(to), IsDestRegSet: true, SetName: set}}
+// loadFromMap continues if a map has the key, and loads its value.
+func loadFromMap(set string, key, to int) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: registerNumber(key), DestRegister: registerNumber(to), IsDestRegSet: true, SetName: set}}
 }
 
 // verdict executes a map's verdict for the key.
 func verdict(set string, key int) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: register(key), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: set}}
+	return []expr.Any{&expr.Lookup{SourceRegister: registerNumber(key), DestRegister: unix.NFT_REG_VERDICT, IsDestRegSet: true, SetName: set}}
 }
 
-func does(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
+func verdictExpr(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
 
-func goes(kind expr.VerdictKind, chain string) []expr.Any {
+func jumpExpr(kind expr.VerdictKind, chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}
 }
 
-// bits continues if register 0, of four bytes, has some of the bits (or none of them).
-func bits(mask uint32, op expr.CmpOp) []expr.Any {
+// matchBits continues if register 0, of four bytes, has some of the bits (or none of them).
+func matchBits(mask uint32, op expr.CmpOp) []expr.Any {
 	return []expr.Any{
-		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(mask), Xor: number(0)},
-		&expr.Cmp{Op: op, Register: register(0), Data: number(0)},
+		&expr.Bitwise{SourceRegister: registerNumber(0), DestRegister: registerNumber(0), Len: 4, Mask: uint32Bytes(mask), Xor: uint32Bytes(0)},
+		&expr.Cmp{Op: op, Register: registerNumber(0), Data: uint32Bytes(0)},
 	}
 }
 
 // setMark sets or clears the mark for masquerading.
 func (t *table) setMark(to uint32) []expr.Any {
 	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)},
-		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: 4, Mask: number(^t.mark()), Xor: number(to)},
-		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register(0)},
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: registerNumber(0)},
+		&expr.Bitwise{SourceRegister: registerNumber(0), DestRegister: registerNumber(0), Len: 4, Mask: uint32Bytes(^t.mark()), Xor: uint32Bytes(to)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: registerNumber(0)},
 	}
 }
 
 func (t *table) translate(addr int) []expr.Any {
 	return []expr.Any{&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(t.family),
-		RegAddrMin: register(addr), RegProtoMin: register(addr + t.words)}}
+		RegAddrMin: registerNumber(addr), RegProtoMin: registerNumber(addr + t.words)}}
 }
 
 // isLocal continues if an address of the packet is one of this node's, including loopback.
 func isLocal(source bool) []expr.Any {
 	return []expr.Any{
-		&expr.Fib{Register: register(0), ResultADDRTYPE: true, FlagSADDR: source, FlagDADDR: !source},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: number(unix.RTN_LOCAL)},
+		&expr.Fib{Register: registerNumber(0), ResultADDRTYPE: true, FlagSADDR: source, FlagDADDR: !source},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: uint32Bytes(unix.RTN_LOCAL)},
 	}
 }
 
-// within continues if the address in the registers from 0 is in a network (or is not).
-func (t *table) within(p netip.Prefix, op expr.CmpOp) []expr.Any {
-	first, last := ends(p)
+// matchNetwork continues if the address in the registers from 0 is in a network (or is not).
+func (t *table) matchNetwork(p netip.Prefix, op expr.CmpOp) []expr.Any {
+	first, last := rangeEnds(p)
 	mask := make([]byte, len(first))
 	for i := range mask {
 		mask[i] = ^(first[i] ^ last[i])
 	}
 	return []expr.Any{
-		&expr.Bitwise{SourceRegister: register(0), DestRegister: register(0), Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
-		&expr.Cmp{Op: op, Register: register(0), Data: first},
+		&expr.Bitwise{SourceRegister: registerNumber(0), DestRegister: registerNumber(0), Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
+		&expr.Cmp{Op: op, Register: registerNumber(0), Data: first},
 	}
 }
 
@@ -185,7 +185,7 @@ func (t *table) fromPod() []expr.Any {
 	p := t.pods
 	switch {
 	case len(p.CIDRs) > 0:
-		return append(t.source(0), t.within(p.CIDRs[0], expr.CmpOpEq)...)
+		return append(t.source(0), t.matchNetwork(p.CIDRs[0], expr.CmpOpEq)...)
 	case p.Bridge != "":
 		return byInterface(append([]byte(p.Bridge), 0))
 	}
@@ -194,8 +194,8 @@ func (t *table) fromPod() []expr.Any {
 
 func byInterface(name []byte) []expr.Any {
 	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register(0)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: name},
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: registerNumber(0)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: name},
 	}
 }
 
@@ -204,26 +204,26 @@ func (t *table) pickRules(s shape, n, first int) []rule {
 	if s.affinity == 0 {
 		return t.anyOf(s, n, first)
 	}
-	stay := join(t.source(0), t.frontendOf(t.words, s.nodePort), value(affinity, 0, 0), t.translate(0))
+	stay := join(t.source(0), t.frontendOf(t.words, s.nodePort), loadFromMap(affinity, 0, 0), t.translate(0))
 	return append([]rule{{"the client stays with its backend", stay}}, t.anyOf(s, n, first)...)
 }
 
-// asked loads address . protocol . port of a connection's original destination, for use after translation.
-func (t *table) asked(at int, nodePort bool) []expr.Any {
+// loadOriginalDestination loads address . protocol . port of a connection's original destination, for use after translation.
+func (t *table) loadOriginalDestination(at int, nodePort bool) []expr.Any {
 	out := t.frontendOf(at, nodePort)
 	if !nodePort {
-		out[0] = &expr.Ct{Key: expr.CtKeyDST, Register: register(at)}
+		out[0] = &expr.Ct{Key: expr.CtKeyDST, Register: registerNumber(at)}
 	}
-	out[len(out)-1] = &expr.Ct{Key: expr.CtKeyPROTODST, Register: register(at + t.words + 1)}
+	out[len(out)-1] = &expr.Ct{Key: expr.CtKeyPROTODST, Register: registerNumber(at + t.words + 1)}
 	return out
 }
 
 // stickRules remember where a client was sent, or refresh that.
 func (t *table) stickRules(s shape) []rule {
-	port := &expr.Payload{DestRegister: register(3*t.words + 2), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}
+	port := &expr.Payload{DestRegister: registerNumber(3*t.words + 2), Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}
 	return []rule{{"the client stays here", join(
-		t.source(0), t.asked(t.words, s.nodePort), t.target(2*t.words+2), []expr.Any{port, &expr.Dynset{
-			SrcRegKey: register(0), SrcRegData: register(2*t.words + 2), SetName: affinity,
+		t.source(0), t.loadOriginalDestination(t.words, s.nodePort), t.target(2*t.words+2), []expr.Any{port, &expr.Dynset{
+			SrcRegKey: registerNumber(0), SrcRegData: registerNumber(2*t.words + 2), SetName: affinity,
 			Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: time.Duration(s.affinity) * time.Second}})}}
 }
 
@@ -232,9 +232,9 @@ func (t *table) stickRules(s shape) []rule {
 func (t *table) anyOf(s shape, n, first int) []rule {
 	slot := t.words + 2
 	to := func(choice []expr.Any) []expr.Any {
-		return join(t.frontendOf(0, s.nodePort), choice, value(endpoints, 0, 0), t.translate(0))
+		return join(t.frontendOf(0, s.nodePort), choice, loadFromMap(endpoints, 0, 0), t.translate(0))
 	}
-	one := rule{"to the first slot", to([]expr.Any{&expr.Immediate{Register: register(slot), Data: number(uint32(first))}})}
+	one := rule{"to the first slot", to([]expr.Any{&expr.Immediate{Register: registerNumber(slot), Data: uint32Bytes(uint32(first))}})}
 	if n == 1 {
 		return []rule{one}
 	}
@@ -242,7 +242,7 @@ func (t *table) anyOf(s shape, n, first int) []rule {
 }
 
 func (t *table) randomSlot(at, n, first int) []expr.Any {
-	return []expr.Any{&expr.Numgen{Register: register(at), Modulus: uint32(n), Type: unix.NFT_NG_RANDOM, Offset: uint32(first)}}
+	return []expr.Any{&expr.Numgen{Register: registerNumber(at), Modulus: uint32(n), Type: unix.NFT_NG_RANDOM, Offset: uint32(first)}}
 }
 
 // routeRules route packets by their source.
@@ -250,27 +250,27 @@ func (t *table) routeRules(s shape) []rule {
 	var rules []rule
 	if s.ranges {
 		rules = append(rules, rule{"not of the Service's source ranges",
-			join(t.frontendOf(0, s.nodePort), t.source(t.words+2), notIn(sources, 0), does(expr.VerdictDrop))})
+			join(t.frontendOf(0, s.nodePort), t.source(t.words+2), notIn(sources, 0), verdictExpr(expr.VerdictDrop))})
 	}
 	if s.pod != s.outside {
-		rules = append(rules, rule{"from a pod of this node", join(t.fromPod(), t.follow(s, s.pod))})
+		rules = append(rules, rule{"from a pod of this node", join(t.fromPod(), t.followRoute(s, s.pod))})
 	}
 	if s.node != s.outside {
-		rules = append(rules, rule{"from this node", join(isLocal(true), t.follow(s, s.node))})
+		rules = append(rules, rule{"from this node", join(isLocal(true), t.followRoute(s, s.node))})
 	}
-	return append(rules, rule{"from elsewhere", t.follow(s, s.outside)})
+	return append(rules, rule{"from elsewhere", t.followRoute(s, s.outside)})
 }
 
-func (t *table) follow(s shape, r ruleset.Route) []expr.Any {
+func (t *table) followRoute(s shape, r ruleset.Route) []expr.Any {
 	var mark []expr.Any
 	if r.Masquerade {
 		mark = t.setMark(t.mark())
 	}
 	switch r.To {
 	case ruleset.Drop:
-		return does(expr.VerdictDrop)
+		return verdictExpr(expr.VerdictDrop)
 	case ruleset.Reject, ruleset.Yield:
-		return does(expr.VerdictReturn)
+		return verdictExpr(expr.VerdictReturn)
 	}
-	return append(mark, goes(expr.VerdictGoto, s.pick(r.To))...)
+	return append(mark, jumpExpr(expr.VerdictGoto, s.pick(r.To))...)
 }

@@ -69,16 +69,16 @@ func definitions(family uint8) []definition {
 // setConcat is NFT_SET_CONCAT: ranges in more than one dimension.
 const setConcat = 0x80
 
-// magic returns the number of a concatenation: six bits a type.
-func magic(types []datatype) (n uint32) {
+// concatType returns the number of a concatenation: six bits a type.
+func concatType(types []datatype) (n uint32) {
 	for _, t := range types {
 		n = n<<6 | t.magic
 	}
 	return n
 }
 
-// width returns the size of a concatenation, in which each part fills whole registers of four bytes.
-func width(types []datatype) (n uint32) {
+// concatWidth returns the size of a concatenation, in which each part fills whole registers of four bytes.
+func concatWidth(types []datatype) (n uint32) {
 	for _, t := range types {
 		n += (t.size + 3) &^ 3
 	}

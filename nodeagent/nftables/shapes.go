@@ -36,8 +36,8 @@ func (s shape) uses(to ruleset.Target) bool {
 	return s.pod.To == to || s.node.To == to || s.outside.To == to
 }
 
-// leads reports whether there is anything to do before the packet is routed; refusals come later.
-func (s shape) leads() bool {
+// actsBeforeRouting reports whether there is anything to do before the packet is routed; refusals come later.
+func (s shape) actsBeforeRouting() bool {
 	return s.slots != [len(ruleset.Pools)]int{} || s.uses(ruleset.Drop)
 }
 

@@ -14,7 +14,7 @@ const maxSlots = 4096
 func slotsFor(pool []ruleset.Backend, have []netip.AddrPort) []netip.AddrPort {
 	missing := map[netip.AddrPort]int{}
 	total := 0
-	for i, n := range shares(pool) {
+	for i, n := range slotCounts(pool) {
 		missing[pool[i].Addr] += n
 		total += n
 	}
@@ -36,9 +36,9 @@ func slotsFor(pool []ruleset.Backend, have []netip.AddrPort) []netip.AddrPort {
 	return slots
 }
 
-// shares returns how many slots each backend gets: its weight divided by the common divisor of all weights, and less
+// slotCounts returns how many slots each backend gets: its weight divided by the common divisor of all weights, and less
 // exactly if that would exceed maxSlots.
-func shares(pool []ruleset.Backend) []int {
+func slotCounts(pool []ruleset.Backend) []int {
 	common, sum := uint64(0), uint64(0)
 	for _, b := range pool {
 		common = gcd(uint64(b.Weight), common)

@@ -13,19 +13,19 @@ import (
 // them, and what such a packet may fall back on goes last. While a table is replaced a stand-in serves.
 type steps struct{ standIn, chains, rest, last nfnetlink.Batch }
 
-func (s *steps) all() []*nfnetlink.Batch {
+func (s *steps) allBatches() []*nfnetlink.Batch {
 	return []*nfnetlink.Batch{&s.standIn, &s.chains, &s.rest, &s.last}
 }
 
 func (s *steps) bytes() (n int) {
-	for _, b := range s.all() {
+	for _, b := range s.allBatches() {
 		n += b.Total()
 	}
 	return n
 }
 
-// in has f write into another of the steps.
-func (x *transaction) in(step *nfnetlink.Batch, f func()) {
+// withStep has f write into another of the steps.
+func (x *transaction) withStep(step *nfnetlink.Batch, f func()) {
 	x.closeList()
 	now := x.batch
 	x.batch = step
@@ -37,10 +37,10 @@ func (x *transaction) in(step *nfnetlink.Batch, f func()) {
 // write orders deletions and additions as the kernel needs them: chains before what leads to them, and after it when
 // they are deleted.
 func (x *transaction) write(gone []entry, come []item) {
-	chains, elements := divide(come)
-	x.in(x.first, func() { x.addChains(chains) })
-	goneChains, goneElements := divide(gone)
-	fallback := fallbacks(goneElements, elements)
+	chains, elements := splitChains(come)
+	x.withStep(x.first, func() { x.addChains(chains) })
+	goneChains, goneElements := splitChains(gone)
+	fallback := fallbackSlots(goneElements, elements)
 	for _, e := range goneElements {
 		if !fallback[e] {
 			x.delete(e)
@@ -49,17 +49,17 @@ func (x *transaction) write(gone []entry, come []item) {
 	for _, i := range elements {
 		x.add(i)
 	}
-	x.drop(goneChains)
-	x.in(&x.steps.last, func() {
+	x.dropChains(goneChains)
+	x.withStep(&x.steps.last, func() {
 		for e := range fallback {
 			x.delete(e)
 		}
 	})
 }
 
-// fallbacks returns, of the deletions, the first slots of pools whose frontends now lead elsewhere. A packet in transit
+// fallbackSlots returns, of the deletions, the first slots of pools whose frontends now lead elsewhere. A packet in transit
 // to such a pool has nowhere else to go.
-func fallbacks(gone []entry, come []item) map[entry]bool {
+func fallbackSlots(gone []entry, come []item) map[entry]bool {
 	out := map[entry]bool{}
 	if len(gone) == 0 {
 		return out
@@ -91,8 +91,8 @@ func (x *transaction) addChains(chains []item) {
 	}
 }
 
-// drop takes chains away that may lead to each other.
-func (x *transaction) drop(chains []entry) {
+// dropChains takes chains away that may lead to each other.
+func (x *transaction) dropChains(chains []entry) {
 	for _, e := range chains {
 		x.flush(e.key)
 	}
@@ -102,8 +102,8 @@ func (x *transaction) drop(chains []entry) {
 	x.closeList()
 }
 
-// divide sorts by set, so that what is of one set is in a row; chains are apart.
-func divide[E interface{ in() string }](all []E) (chains, elements []E) {
+// splitChains sorts by set, so that what is of one set is in a row; chains are apart.
+func splitChains[E interface{ in() string }](all []E) (chains, elements []E) {
 	slices.SortFunc(all, func(a, b E) int { return strings.Compare(a.in(), b.in()) })
 	n := 0
 	for n < len(all) && all[n].in() == "" {

@@ -147,7 +147,7 @@ func (k *kernelOf) transactions(events *nfnetlink.Events, seen *uint32) (all []*
 	now := noBrings()
 	for *seen != last && err == nil {
 		err = events.Next(func(kind int, a []byte) {
-			if kind != message(unix.NFT_MSG_NEWGEN) {
+			if kind != messageType(unix.NFT_MSG_NEWGEN) {
 				now.note(kind, a)
 				return
 			}
@@ -165,22 +165,22 @@ func (k *kernelOf) transactions(events *nfnetlink.Events, seen *uint32) (all []*
 }
 
 func (b *brings) note(kind int, a []byte) {
-	table, set := text(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_TABLE)), text(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_SET))
-	slots := map[int]map[string]bool{message(unix.NFT_MSG_NEWSETELEM): b.came, message(unix.NFT_MSG_DELSETELEM): b.gone}[kind]
+	table, set := trimZero(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_TABLE)), trimZero(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_SET))
+	slots := map[int]map[string]bool{messageType(unix.NFT_MSG_NEWSETELEM): b.came, messageType(unix.NFT_MSG_DELSETELEM): b.gone}[kind]
 	switch {
-	case kind == message(unix.NFT_MSG_DELTABLE):
+	case kind == messageType(unix.NFT_MSG_DELTABLE):
 		b.goes[table]++
-	case kind == message(unix.NFT_MSG_NEWCHAIN):
+	case kind == messageType(unix.NFT_MSG_NEWCHAIN):
 		b.chains = true
 	case slots != nil && (set == endpoints || set == services):
 		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) {
-			key, _ := element(e)
+			key, _ := parseElement(e)
 			if set == endpoints {
 				slots[key] = true
-			} else if kind == message(unix.NFT_MSG_NEWSETELEM) {
+			} else if kind == messageType(unix.NFT_MSG_NEWSETELEM) {
 				b.leads[key], b.serves[table] = true, true
 			}
 		})
 	}
-	b.verdicts = b.verdicts || kind == message(unix.NFT_MSG_NEWSETELEM) && (set == services || set == sticky)
+	b.verdicts = b.verdicts || kind == messageType(unix.NFT_MSG_NEWSETELEM) && (set == services || set == sticky)
 }

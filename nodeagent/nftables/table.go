@@ -33,7 +33,7 @@ type table struct {
 
 func newTable(family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
-	t := &table{name: TableName, family: family, words: 1, pods: node.Pods.In(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
+	t := &table{name: TableName, family: family, words: 1, pods: node.Pods.OfFamily(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
 		federated: node.Federated, blackhole: node.Blackhole, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4
@@ -51,8 +51,8 @@ func newTable(family uint8, node *ruleset.Node) *table {
 	return t
 }
 
-// anywhere returns the address of what is not of one address.
-func (t *table) anywhere() []byte { return make([]byte, t.words*4) }
+// anyAddress returns the address of what is not of one address.
+func (t *table) anyAddress() []byte { return make([]byte, t.words*4) }
 
 func (t *table) loopback() netip.Prefix {
 	if t.family == unix.NFPROTO_IPV6 {
@@ -77,8 +77,8 @@ func (t *table) baseChains() []chain {
 	if t.federated { // before the other proxy: what is translated already, the kernel shows no later chain of the kind nat
 		first--
 	}
-	afterNAT := []rule{{"every packet", goes(expr.VerdictJump, "after-nat")}}
-	dispatch := []rule{{"every connection", goes(expr.VerdictJump, "dispatch")}}
+	afterNAT := []rule{{"every packet", jumpExpr(expr.VerdictJump, "after-nat")}}
+	dispatch := []rule{{"every connection", jumpExpr(expr.VerdictJump, "dispatch")}}
 	chains := []chain{
 		{name: "refuse", rules: t.refuseRules()},
 		{name: "after-nat", rules: t.afterNATRules()},
@@ -107,10 +107,10 @@ func (t *table) dispatchRules() []rule {
 // nodePortAddresses returns conditions, each for some addresses at which node ports are served.
 func (t *table) nodePortAddresses() (out [][]expr.Any) {
 	if t.allAddrs {
-		return [][]expr.Any{join(isLocal(false), t.target(0), t.within(t.loopback(), expr.CmpOpNeq))}
+		return [][]expr.Any{join(isLocal(false), t.target(0), t.matchNetwork(t.loopback(), expr.CmpOpNeq))}
 	}
 	for _, a := range t.nodePorts {
-		out = append(out, join(t.target(0), t.within(netip.PrefixFrom(a, a.BitLen()), expr.CmpOpEq)))
+		out = append(out, join(t.target(0), t.matchNetwork(netip.PrefixFrom(a, a.BitLen()), expr.CmpOpEq)))
 	}
 	return out
 }
@@ -118,17 +118,17 @@ func (t *table) nodePortAddresses() (out [][]expr.Any) {
 // afterNATRules handle new connections once their destination is settled: they remember clients with affinity, and
 // refuse what goes to no backend.
 func (t *table) afterNATRules() []rule {
-	refuse := goes(expr.VerdictGoto, "refuse")
-	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: register(0)}}
+	refuse := jumpExpr(expr.VerdictGoto, "refuse")
+	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: registerNumber(0)}}
 	rules := []rule{
-		{"connections that are there already", join(state, bits(expr.CtStateBitNEW, expr.CmpOpEq), does(expr.VerdictReturn))},
-		{"to a Service with affinity", join(t.sent(), t.asked(0, false), verdict(sticky, 0))},
-		{"to a node port with affinity", join(t.sent(), t.asked(0, true), verdict(sticky, 0))},
-		{"a Service without a backend", join(t.frontendOf(0, false), in(refused, 0), refuse)},
-		{"a port that the Service does not have", join(t.target(0), in(clusterIPs, 0), refuse)},
+		{"connections that are there already", join(state, matchBits(expr.CtStateBitNEW, expr.CmpOpEq), verdictExpr(expr.VerdictReturn))},
+		{"to a Service with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, false), verdict(sticky, 0))},
+		{"to a node port with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, true), verdict(sticky, 0))},
+		{"a Service without a backend", join(t.frontendOf(0, false), matchSet(refused, 0), refuse)},
+		{"a port that the Service does not have", join(t.target(0), matchSet(clusterIPs, 0), refuse)},
 	}
 	for _, where := range t.nodePortAddresses() {
-		rules = append(rules, rule{"a node port without a backend", join(where, t.frontendOf(0, true), in(refused, 0), refuse)})
+		rules = append(rules, rule{"a node port without a backend", join(where, t.frontendOf(0, true), matchSet(refused, 0), refuse)})
 	}
 	return rules
 }
@@ -137,8 +137,8 @@ func (t *table) afterNATRules() []rule {
 func (t *table) refuseRules() []rule {
 	protocol := func(p byte) []expr.Any {
 		return []expr.Any{
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register(0)},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: register(0), Data: []byte{p}},
+			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: registerNumber(0)},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: []byte{p}},
 		}
 	}
 	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}
@@ -152,18 +152,18 @@ func (t *table) refuseRules() []rule {
 	}
 }
 
-// sent continues if a connection was sent to another address than it asked for.
-func (t *table) sent() []expr.Any {
+// matchTranslated continues if a connection was sent to another address than it asked for.
+func (t *table) matchTranslated() []expr.Any {
 	const dnatDone = 1 << 5 // IPS_DST_NAT
-	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: register(0)}}, bits(dnatDone, expr.CmpOpNeq))
+	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: registerNumber(0)}}, matchBits(dnatDone, expr.CmpOpNeq))
 }
 
 func (t *table) postroutingRules() []rule {
 	masquerade := []expr.Any{&expr.Masq{FullyRandom: true}}
-	mark := []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: register(0)}}
+	mark := []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: registerNumber(0)}}
 	return []rule{
-		{"marked", join(mark, bits(t.mark(), expr.CmpOpNeq), t.setMark(0), masquerade)},
-		{"back to where it comes from", join(t.sent(), t.source(0), t.target(t.words), in(hairpin, 0), masquerade)},
-		{"to another cluster", join(t.sent(), t.target(0), in(remote, 0), masquerade)},
+		{"marked", join(mark, matchBits(t.mark(), expr.CmpOpNeq), t.setMark(0), masquerade)},
+		{"back to where it comes from", join(t.matchTranslated(), t.source(0), t.target(t.words), matchSet(hairpin, 0), masquerade)},
+		{"to another cluster", join(t.matchTranslated(), t.target(0), matchSet(remote, 0), masquerade)},
 	}
 }

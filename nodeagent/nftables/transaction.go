@@ -24,7 +24,7 @@ func newTransaction(t *table, s *steps) *transaction {
 
 func (x *transaction) begin(kind, flags int) {
 	x.closeList()
-	x.batch.Begin(message(kind), flags, x.t.family)
+	x.batch.Begin(messageType(kind), flags, x.t.family)
 }
 
 func (x *transaction) table(kind, flags int) {
@@ -45,14 +45,14 @@ func (x *transaction) addSet(d definition) {
 	b.String(unix.NFTA_SET_NAME, d.name)
 	b.Uint32(unix.NFTA_SET_ID, uint32(b.Len()))
 	b.Uint32(unix.NFTA_SET_FLAGS, d.flags)
-	b.Uint32(unix.NFTA_SET_KEY_TYPE, magic(d.key))
-	b.Uint32(unix.NFTA_SET_KEY_LEN, width(d.key))
+	b.Uint32(unix.NFTA_SET_KEY_TYPE, concatType(d.key))
+	b.Uint32(unix.NFTA_SET_KEY_LEN, concatWidth(d.key))
 	switch {
 	case d.verdict:
 		b.Uint32(unix.NFTA_SET_DATA_TYPE, unix.NFT_DATA_VERDICT)
 	case d.data != nil:
-		b.Uint32(unix.NFTA_SET_DATA_TYPE, magic(d.data))
-		b.Uint32(unix.NFTA_SET_DATA_LEN, width(d.data))
+		b.Uint32(unix.NFTA_SET_DATA_TYPE, concatType(d.data))
+		b.Uint32(unix.NFTA_SET_DATA_LEN, concatWidth(d.data))
 	}
 	x.describe(d)
 }

@@ -62,7 +62,7 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	for {
 		ours := false
 		err := w.events.Next(func(_ int, attributes []byte) { // in all of them the table is the first attribute
-			ours = ours || text(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == TableName
+			ours = ours || trimZero(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == TableName
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -128,7 +128,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, replace bool) e
 				s := tables[i].stateFrom(p, have)
 				states[keyOf(p)] = s
 				tables[i].entries(s, func(e entry, v string) {
-					if tables[i].count(e, 1) == 1 {
+					if tables[i].addUse(e, 1) == 1 {
 						want = append(want, item{e, v})
 					}
 				})
@@ -139,7 +139,7 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, replace bool) e
 			return x.err
 		}
 		if left := time.Until(w.dark); tables[i].blackhole && left > 0 {
-			x.darken(left)
+			x.setBlackhole(left)
 		}
 	}
 	w.states = nil // unknown until the kernel has it
@@ -180,7 +180,7 @@ func (w *Writer) load(todo *steps) (others bool, err error) {
 // commit returns how many transactions that were.
 func (w *Writer) commit(todo *steps) (n uint32, err error) {
 	w.wrote = 0
-	for _, b := range todo.all() {
+	for _, b := range todo.allBatches() {
 		if b.Len() == 0 {
 			continue
 		}
@@ -201,7 +201,7 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 		return errors.New("nftables: Write before Sync")
 	}
 	if !sameTables(node, &w.node) {
-		return w.Sync(ctx, node, w.after(changes))
+		return w.Sync(ctx, node, w.portsAfter(changes))
 	}
 	var todo steps
 	for i, t := range w.tables {
@@ -225,8 +225,8 @@ func sameTables(a, b *ruleset.Node) bool {
 		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix
 }
 
-// after returns all ports after changes.
-func (w *Writer) after(changes []ruleset.PortChange) (all []*ruleset.Port) {
+// portsAfter returns all ports after changes.
+func (w *Writer) portsAfter(changes []ruleset.PortChange) (all []*ruleset.Port) {
 	ports := map[portKey]*ruleset.Port{}
 	for k, s := range w.states {
 		ports[k] = s.port

@@ -29,14 +29,14 @@ func (b *Blackhole) See(holder string, renewed, now time.Time) {
 	case renewed.Equal(b.renewed):
 		return
 	case now.Sub(b.heard) > watched:
-		b.until = earlier(now, b.heard.Add(renewed.Sub(b.renewed))).Add(BlackholeLasts)
+		b.until = earlierTime(now, b.heard.Add(renewed.Sub(b.renewed))).Add(BlackholeLasts)
 	default:
 		b.until = now.Add(BlackholeLasts)
 	}
 	b.holder, b.renewed, b.heard = holder, renewed, now
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

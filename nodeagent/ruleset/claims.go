@@ -41,8 +41,8 @@ func (c claims) remove(ports []*Port) {
 	}
 }
 
-// rivals adds the Services that claim an address which these Ports had or have.
-func (c claims) rivals(to map[Key]bool, was, is []*Port) {
+// addRivals adds the Services that claim an address which these Ports had or have.
+func (c claims) addRivals(to map[Key]bool, was, is []*Port) {
 	for _, ports := range [][]*Port{was, is} {
 		for _, p := range ports {
 			for _, f := range p.Frontends {

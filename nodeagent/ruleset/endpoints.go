@@ -64,13 +64,13 @@ func (b builder) endpointsOf(id PortID, ipv6 bool) []endpoint {
 		if c := x.Addr.Compare(y.Addr); c != 0 {
 			return c
 		}
-		return rank(x) - rank(y)
+		return endpointRank(x) - endpointRank(y)
 	})
 	return slices.CompactFunc(all, func(x, y endpoint) bool { return x.Addr == y.Addr })
 }
 
-// rank orders endpoints of one address: the best comes first.
-func rank(e endpoint) int {
+// endpointRank orders endpoints of one address: the best comes first.
+func endpointRank(e endpoint) int {
 	switch {
 	case e.Cluster != "":
 		return 3

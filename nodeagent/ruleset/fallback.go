@@ -28,8 +28,8 @@ func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 	if value == "" || value == "auto" {
 		return nil
 	}
-	if !b.node.marked(b.service.Labels) {
-		b.because("annotation %s: the Service is not one of federation %s", AnnotationClusterSetIP, b.node.federations())
+	if !b.node.hasMark(b.service.Labels) {
+		b.addReason("annotation %s: the Service is not one of federation %s", AnnotationClusterSetIP, b.node.federations())
 		return nil
 	}
 	return slices.DeleteFunc(b.addrsOf("annotation "+AnnotationClusterSetIP, strings.Split(value, ","), ipv6), func(a netip.Addr) bool {
@@ -37,14 +37,14 @@ func (b *builder) clusterSetIPs(ipv6 bool) []netip.Addr {
 		served := a.IsGlobalUnicast() && !slices.Contains(b.node.Addrs, a) &&
 			slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) })
 		if !served {
-			b.because("annotation %s: %s is not in the ranges %v, or the node's own", AnnotationClusterSetIP, a, ranges)
+			b.addReason("annotation %s: %s is not in the ranges %v, or the node's own", AnnotationClusterSetIP, a, ranges)
 		}
 		return !served
 	})
 }
 
-// yields reports whether a frontend is left to the node's other service proxy.
-func (b *builder) yields(p *Port, kind Kind, f Frontend) bool {
+// isLeftToProxy reports whether a frontend is left to the node's other service proxy.
+func (b *builder) isLeftToProxy(p *Port, kind Kind, f Frontend) bool {
 	if !b.node.Federated || kind == ClusterSetIP {
 		return false
 	}
@@ -53,7 +53,7 @@ func (b *builder) yields(p *Port, kind Kind, f Frontend) bool {
 		return !p.Cluster.Away() || !f.Uses(ToCluster)
 	case "", "false":
 	default:
-		b.because("annotation %s: %q is neither true nor false", AnnotationFallback, value)
+		b.addReason("annotation %s: %q is neither true nor false", AnnotationFallback, value)
 	}
 	return true
 }
@@ -67,7 +67,7 @@ func (b *builder) fallbackBelow() uint64 {
 	digits, percent := strings.CutSuffix(value, "%")
 	n, err := strconv.ParseUint(digits, 10, 7)
 	if err != nil || !percent || n == 0 || n > 100 {
-		b.because("annotation %s: %q is not from 1%% to 100%%", AnnotationFallbackBelow, value)
+		b.addReason("annotation %s: %q is not from 1%% to 100%%", AnnotationFallbackBelow, value)
 		return 0
 	}
 	return n
@@ -78,9 +78,9 @@ func (p Pool) Away() bool {
 	return slices.ContainsFunc(p.Backends, func(b Backend) bool { return b.Cluster != "" })
 }
 
-// mixed divides new connections between this cluster's backends and others' in the proportion here to away, and each
+// mixPools divides new connections between this cluster's backends and others' in the proportion here to away, and each
 // part as before.
-func mixed(own, others Pool, here, away uint64) Pool {
+func mixPools(own, others Pool, here, away uint64) Pool {
 	weights, sum := make([]uint64, 0, len(own.Backends)+len(others.Backends)), uint64(0)
 	for _, b := range others.Backends {
 		sum += uint64(b.Weight)

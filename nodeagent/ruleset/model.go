@@ -117,33 +117,33 @@ func (m *Model) Update(keys ...Key) Change {
 		was, said := e.built, e.reasons
 		e.built, e.reasons = nil, nil
 		if e.service != nil {
-			e.built, e.reasons = Build(&m.node, e.service, e.sorted())
+			e.built, e.reasons = Build(&m.node, e.service, e.sortedSlices())
 		}
 		if e.service != nil && m.skips(e.service) {
-			change.Skipped = append(change.Skipped, fresh(e.reasons, said)...)
+			change.Skipped = append(change.Skipped, newReasons(e.reasons, said)...)
 		} else {
-			change.Reasons = append(change.Reasons, fresh(e.reasons, said)...)
+			change.Reasons = append(change.Reasons, newReasons(e.reasons, said)...)
 		}
 		m.claims.add(e.built, e.service)
-		m.claims.rivals(touched, was, e.built)
+		m.claims.addRivals(touched, was, e.built)
 	}
 	for k := range touched {
 		m.publish(k, &change)
 	}
-	slices.SortFunc(change.Ports, func(x, y PortChange) int { return x.any().compare(y.any()) })
+	slices.SortFunc(change.Ports, func(x, y PortChange) int { return x.eitherPort().compare(y.eitherPort()) })
 	slices.Sort(change.Skipped)
 	slices.Sort(change.Reasons)
 	change.Reasons = slices.Compact(change.Reasons) // several ports may have the same
 	return change
 }
 
-// fresh returns the reasons that were not reported before.
-func fresh(reasons, said []string) []string {
+// newReasons returns the reasons that were not reported before.
+func newReasons(reasons, said []string) []string {
 	return slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool { return slices.Contains(said, reason) })
 }
 
 func (m *Model) skips(s *corev1.Service) bool {
-	return (&builder{node: &m.node, service: s}).skip() != ""
+	return (&builder{node: &m.node, service: s}).whySkipped() != ""
 }
 
 // publish removes from a Service's Ports the addresses that others have, and records the changes.
@@ -156,14 +156,14 @@ func (m *Model) publish(k Key, change *Change) {
 		e.ports[i], lost = m.claims.owned(p)
 		e.lost = append(e.lost, lost...)
 	}
-	change.Reasons = append(change.Reasons, fresh(e.lost, said)...)
+	change.Reasons = append(change.Reasons, newReasons(e.lost, said)...)
 	for _, old := range before {
-		if now := find(e.ports, old); now == nil || !now.Equal(old) {
+		if now := findLike(e.ports, old); now == nil || !now.Equal(old) {
 			change.Ports = append(change.Ports, PortChange{old, now})
 		}
 	}
 	for _, now := range e.ports {
-		if find(before, now) == nil {
+		if findLike(before, now) == nil {
 			change.Ports = append(change.Ports, PortChange{nil, now})
 		}
 	}
@@ -190,20 +190,20 @@ func (m *Model) PortsOf(k Key) []*Port {
 	return nil
 }
 
-func (e *entry) sorted() []*discoveryv1.EndpointSlice {
+func (e *entry) sortedSlices() []*discoveryv1.EndpointSlice {
 	return slices.SortedFunc(maps.Values(e.slices), func(x, y *discoveryv1.EndpointSlice) int {
 		return strings.Compare(x.Name, y.Name)
 	})
 }
 
-func (c PortChange) any() *Port {
+func (c PortChange) eitherPort() *Port {
 	if c.After != nil {
 		return c.After
 	}
 	return c.Before
 }
 
-func find(in []*Port, like *Port) *Port {
+func findLike(in []*Port, like *Port) *Port {
 	for _, p := range in {
 		if p.ID == like.ID && p.IPv6 == like.IPv6 {
 			return p

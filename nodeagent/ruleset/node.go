@@ -33,8 +33,8 @@ type Node struct {
 	Federations []string
 }
 
-// marked reports whether one of the node's federations made the object.
-func (n *Node) marked(labels map[string]string) bool {
+// hasMark reports whether one of the node's federations made the object.
+func (n *Node) hasMark(labels map[string]string) bool {
 	mark := labels[LabelManagedBy]
 	return mark != "" && slices.Contains(n.Federations, mark)
 }
@@ -54,8 +54,8 @@ type Pods struct {
 	InterfacePrefix string         // what the interface's name begins with
 }
 
-// In returns Pods reduced to one family.
-func (p Pods) In(ipv6 bool) Pods {
+// OfFamily returns Pods reduced to one family.
+func (p Pods) OfFamily(ipv6 bool) Pods {
 	for _, cidr := range p.CIDRs {
 		if cidr.Addr().Is6() == ipv6 {
 			return Pods{CIDRs: []netip.Prefix{cidr}}
@@ -67,8 +67,8 @@ func (p Pods) In(ipv6 bool) Pods {
 // Known reports whether pods can be recognized.
 func (p Pods) Known() bool { return len(p.CIDRs) > 0 || p.Bridge != "" || p.InterfacePrefix != "" }
 
-// Sent reports whether a packet is of a pod of this node.
-func (p Pods) Sent(from netip.Addr, iface string) bool {
+// IsSource reports whether a packet is of a pod of this node.
+func (p Pods) IsSource(from netip.Addr, iface string) bool {
 	for _, cidr := range p.CIDRs {
 		if cidr.Contains(from) {
 			return true

@@ -11,19 +11,19 @@ import (
 //
 // If the Service says how many must be ready and fewer are, other clusters get the missing part: before the terminating ones.
 func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
-	ready := where(all, func(e *endpoint) bool { return e.Cluster == "" && e.ready })
-	if own = b.hinted(ready); len(ready) == 0 {
-		own = pool(TierTerminating, where(all, endsServing))
+	ready := filterEndpoints(all, func(e *endpoint) bool { return e.Cluster == "" && e.ready })
+	if own = b.hintedPool(ready); len(ready) == 0 {
+		own = poolOf(TierTerminating, filterEndpoints(all, endsServing))
 	}
 	others, below := b.otherClusters(all), b.fallbackBelow()
-	here, needed := 100*uint64(len(ready)), below*uint64(len(where(all, isHere)))
+	here, needed := 100*uint64(len(ready)), below*uint64(len(filterEndpoints(all, isHere)))
 	switch {
 	case len(others.Backends) == 0:
 		return own, own
 	case len(own.Backends) == 0, below > 0 && here == 0:
 		return others, own
 	case here < needed:
-		return mixed(own, others, here, needed-here), own
+		return mixPools(own, others, here, needed-here), own
 	}
 	return own, own
 }
@@ -32,26 +32,26 @@ func (b *builder) clusterPools(all []endpoint) (cluster, own Pool) {
 func isHere(e *endpoint) bool { return e.Cluster == "" && (e.ready || !e.terminating) }
 
 func (b *builder) otherClusters(all []endpoint) Pool {
-	others := where(all, func(e *endpoint) bool { return e.Cluster != "" && e.ready })
-	near := where(others, func(e *endpoint) bool { return b.node.Region != "" && e.region == b.node.Region })
+	others := filterEndpoints(all, func(e *endpoint) bool { return e.Cluster != "" && e.ready })
+	near := filterEndpoints(others, func(e *endpoint) bool { return b.node.Region != "" && e.region == b.node.Region })
 	if len(near) > 0 {
-		return pool(TierRemoteRegion, near)
+		return poolOf(TierRemoteRegion, near)
 	}
-	return pool(TierRemote, others)
+	return poolOf(TierRemote, others)
 }
 
 // localPool returns what the policy Local leads to: the endpoints of this node.
 func localPool(all []endpoint) Pool {
-	if ready := where(all, func(e *endpoint) bool { return e.Local && e.ready }); len(ready) > 0 {
-		return pool(TierNode, ready)
+	if ready := filterEndpoints(all, func(e *endpoint) bool { return e.Local && e.ready }); len(ready) > 0 {
+		return poolOf(TierNode, ready)
 	}
-	return pool(TierTerminating, where(all, func(e *endpoint) bool { return e.Local && endsServing(e) }))
+	return poolOf(TierTerminating, filterEndpoints(all, func(e *endpoint) bool { return e.Local && endsServing(e) }))
 }
 
 func endsServing(e *endpoint) bool { return e.Cluster == "" && e.serving && e.terminating }
 
-// hinted narrows ready endpoints down to those meant for this node, or else this zone.
-func (b builder) hinted(ready []endpoint) Pool {
+// hintedPool narrows ready endpoints down to those meant for this node, or else this zone.
+func (b builder) hintedPool(ready []endpoint) Pool {
 	for _, hint := range []struct {
 		tier Tier
 		us   string
@@ -60,25 +60,25 @@ func (b builder) hinted(ready []endpoint) Pool {
 		{TierNode, b.node.Name, func(e *endpoint) []string { return e.nodes }},
 		{TierZone, b.node.Zone, func(e *endpoint) []string { return e.zones }},
 	} {
-		with := where(ready, func(e *endpoint) bool { return len(hint.of(e)) > 0 })
-		ours := where(with, func(e *endpoint) bool { return slices.Contains(hint.of(e), hint.us) })
+		with := filterEndpoints(ready, func(e *endpoint) bool { return len(hint.of(e)) > 0 })
+		ours := filterEndpoints(with, func(e *endpoint) bool { return slices.Contains(hint.of(e), hint.us) })
 		if len(with) == len(ready) && len(ours) > 0 {
-			return pool(hint.tier, ours)
+			return poolOf(hint.tier, ours)
 		}
 	}
-	return pool(TierReady, ready)
+	return poolOf(TierReady, ready)
 }
 
-func living(all []endpoint) []netip.AddrPort {
+func livingAddresses(all []endpoint) []netip.AddrPort {
 	var out []netip.AddrPort
-	for _, e := range where(all, func(e *endpoint) bool { return e.ready || e.serving && e.Cluster == "" }) {
+	for _, e := range filterEndpoints(all, func(e *endpoint) bool { return e.ready || e.serving && e.Cluster == "" }) {
 		out = append(out, e.Addr)
 	}
 	return out
 }
 
-// where returns the endpoints for which is returns true. Usually that is none or all: then nothing is copied.
-func where(all []endpoint, is func(*endpoint) bool) []endpoint {
+// filterEndpoints returns the endpoints for which is returns true. Usually that is none or all: then nothing is copied.
+func filterEndpoints(all []endpoint, is func(*endpoint) bool) []endpoint {
 	n := 0
 	for i := range all {
 		if is(&all[i]) {
@@ -97,7 +97,7 @@ func where(all []endpoint, is func(*endpoint) bool) []endpoint {
 	return out
 }
 
-func pool(t Tier, of []endpoint) Pool {
+func poolOf(t Tier, of []endpoint) Pool {
 	if len(of) == 0 {
 		return Pool{Tier: TierNone}
 	}

@@ -100,8 +100,8 @@ func (p *Port) Pool(to Target) *Pool {
 // Pools are the targets that lead to pools.
 var Pools = [...]Target{ToCluster, ToOwn, ToLocal}
 
-// Leads reports whether connections are sent on to a pool.
-func (t Target) Leads() bool { return slices.Contains(Pools[:], t) }
+// LeadsToPool reports whether connections are sent on to a pool.
+func (t Target) LeadsToPool() bool { return slices.Contains(Pools[:], t) }
 
 // Uses reports whether one of the routes has the target.
 func (f *Frontend) Uses(to Target) bool {

@@ -14,7 +14,7 @@ import (
 func (b *builder) addFrontends(p *Port, sp *corev1.ServicePort, clusterIP netip.Addr) {
 	inside, outside := b.insideRoutes(p), b.outsideRoutes(p)
 	add := func(kind Kind, addr netip.Addr, port int32, f Frontend) {
-		if b.yields(p, kind, f) {
+		if b.isLeftToProxy(p, kind, f) {
 			f = Frontend{FromPod: Route{To: Yield}, FromNode: Route{To: Yield}, FromOutside: Route{To: Yield}}
 		}
 		f.Kind, f.Key = kind, FrontendKey{addr, p.IPv6, p.ID.Protocol, uint16(port)}
@@ -52,8 +52,8 @@ func (b *builder) insideRoutes(p *Port) Frontend {
 	if internalLocal(b.service) {
 		to = p.localTarget()
 	}
-	elsewhere := b.node.MasqueradeAll || b.node.Pods.In(p.IPv6).Known()
-	return Frontend{FromPod: route(to, b.node.MasqueradeAll), FromNode: route(to, elsewhere), FromOutside: route(to, elsewhere)}
+	elsewhere := b.node.MasqueradeAll || b.node.Pods.OfFamily(p.IPv6).Known()
+	return Frontend{FromPod: routeOf(to, b.node.MasqueradeAll), FromNode: routeOf(to, elsewhere), FromOutside: routeOf(to, elsewhere)}
 }
 
 // outsideRoutes returns the routes of all other addresses. With the policy Local, connections from this node's pods or the node
@@ -63,19 +63,19 @@ func (b *builder) insideRoutes(p *Port) Frontend {
 // would go round in circles.
 func (b *builder) outsideRoutes(p *Port) Frontend {
 	any, local := p.clusterTarget(true), externalLocal(b.service)
-	f := Frontend{FromPod: route(any, !local), FromNode: route(any, true), FromOutside: route(p.clusterTarget(false), true)}
+	f := Frontend{FromPod: routeOf(any, !local), FromNode: routeOf(any, true), FromOutside: routeOf(p.clusterTarget(false), true)}
 	if local {
-		f.FromOutside = route(p.localTarget(), false)
+		f.FromOutside = routeOf(p.localTarget(), false)
 	}
-	if !b.node.Pods.In(p.IPv6).Known() {
+	if !b.node.Pods.OfFamily(p.IPv6).Known() {
 		f.FromPod = f.FromOutside
 	}
 	return f
 }
 
-// route clears masquerading if nothing is sent on.
-func route(to Target, masquerade bool) Route {
-	return Route{To: to, Masquerade: masquerade && to.Leads()}
+// routeOf clears masquerading if nothing is sent on.
+func routeOf(to Target, masquerade bool) Route {
+	return Route{To: to, Masquerade: masquerade && to.LeadsToPool()}
 }
 
 // clusterTarget returns the target of the policy Cluster; remote: may include other clusters.
@@ -125,7 +125,7 @@ func (b *builder) sourceRanges(ipv6 bool, vips []netip.Addr) []netip.Prefix {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
 		switch {
 		case err != nil:
-			b.because("spec.loadBalancerSourceRanges: %q is no range like 192.0.2.0/24", text)
+			b.addReason("spec.loadBalancerSourceRanges: %q is no range like 192.0.2.0/24", text)
 		case prefix.Addr().Is6() != ipv6:
 		case prefix.Bits() == 0:
 			return nil

@@ -29,13 +29,13 @@ type builder struct {
 func Build(node *Node, service *corev1.Service, endpoints []*discoveryv1.EndpointSlice) (ports []*Port, reasons []string) {
 	b := builder{node: node, service: service, slices: endpoints}
 	b.refuseUnmarked()
-	if why := b.skip(); why != "" {
+	if why := b.whySkipped(); why != "" {
 		return nil, []string{why}
 	}
 	for _, ip := range clusterIPs(service) {
 		addr, err := netip.ParseAddr(ip)
 		if err != nil {
-			b.because("spec.clusterIPs: %q is no IP address", ip)
+			b.addReason("spec.clusterIPs: %q is no IP address", ip)
 			continue
 		}
 		for i := range service.Spec.Ports {
@@ -51,25 +51,25 @@ func Build(node *Node, service *corev1.Service, endpoints []*discoveryv1.Endpoin
 func (b *builder) refuseUnmarked() {
 	refused := func(s *discoveryv1.EndpointSlice) bool {
 		_, remote, _ := serviceOf(s)
-		return remote && !b.node.marked(s.Labels)
+		return remote && !b.node.hasMark(s.Labels)
 	}
 	if !slices.ContainsFunc(b.slices, refused) {
 		return
 	}
 	b.slices = slices.DeleteFunc(slices.Clone(b.slices), func(s *discoveryv1.EndpointSlice) bool {
 		if refused(s) {
-			b.because("EndpointSlice %s, which says that it is of cluster %q, is not one of federation %s", s.Name, s.Labels[LabelSourceCluster], b.node.federations())
+			b.addReason("EndpointSlice %s, which says that it is of cluster %q, is not one of federation %s", s.Name, s.Labels[LabelSourceCluster], b.node.federations())
 		}
 		return refused(s)
 	})
 }
 
-func (b *builder) because(format string, args ...any) {
+func (b *builder) addReason(format string, args ...any) {
 	b.reasons = append(b.reasons, fmt.Sprintf("Service %s/%s: ", b.service.Namespace, b.service.Name)+fmt.Sprintf(format, args...))
 }
 
-// skip returns why a Service is left alone, or "".
-func (b *builder) skip() string {
+// whySkipped returns why a Service is left alone, or "".
+func (b *builder) whySkipped() string {
 	name := b.service.Namespace + "/" + b.service.Name
 	switch s := b.service; {
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
@@ -95,11 +95,11 @@ func clusterIPs(s *corev1.Service) []string {
 func (b *builder) port(sp *corev1.ServicePort, clusterIP netip.Addr) *Port {
 	id := PortID{Key{b.service.Namespace, b.service.Name}, sp.Name, protocolOf(sp)}
 	if !slices.Contains([]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}, id.Protocol) {
-		b.because("spec.ports %q: protocol %q is none of TCP, UDP, SCTP", sp.Name, sp.Protocol)
+		b.addReason("spec.ports %q: protocol %q is none of TCP, UDP, SCTP", sp.Name, sp.Protocol)
 		return nil
 	}
 	if sp.Port < 1 || sp.Port > 65535 || sp.NodePort < 0 || sp.NodePort > 65535 {
-		b.because("spec.ports %q: port %d or nodePort %d is not from 1 to 65535", sp.Name, sp.Port, sp.NodePort)
+		b.addReason("spec.ports %q: port %d or nodePort %d is not from 1 to 65535", sp.Name, sp.Port, sp.NodePort)
 		return nil
 	}
 	p := &Port{ID: id, Hash: id.Hash(), IPv6: clusterIP.Is6(), Affinity: affinity(b.service)}
@@ -110,7 +110,7 @@ func (b *builder) port(sp *corev1.ServicePort, clusterIP netip.Addr) *Port {
 	p.Cluster, p.Own = b.clusterPools(all)
 	p.Local = localPool(all)
 	if id.Protocol != corev1.ProtocolTCP {
-		p.Living = living(all)
+		p.Living = livingAddresses(all)
 	}
 	b.addFrontends(p, sp, clusterIP)
 	p.forgetUnused()
@@ -163,7 +163,7 @@ func (b *builder) addrsOf(field string, texts []string, ipv6 bool) []netip.Addr 
 	for _, text := range texts {
 		addr, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
-			b.because("%s: %q is no IP address", field, text)
+			b.addReason("%s: %q is no IP address", field, text)
 			continue
 		}
 		if addr = addr.Unmap(); addr.Is6() == ipv6 && !slices.Contains(out, addr) {

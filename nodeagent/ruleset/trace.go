@@ -52,7 +52,7 @@ func (m *Model) Trace(p Packet) Path {
 		t.say("from %s: left to this node's other service proxy. In the scope federated only clusterset IPs are served, and Services with the "+
 			"annotation %s: \"true\" while connections to them go to other clusters", from, AnnotationFallback)
 	default:
-		t.through(from, *port.Pool(t.Route.To), port.Affinity, p)
+		t.describePool(from, *port.Pool(t.Route.To), port.Affinity, p)
 	}
 	return t
 }
@@ -96,8 +96,8 @@ func (m *Model) noFrontend(p Packet, t Path) Path {
 
 // routeOf returns the route for where the packet is from.
 func (m *Model) routeOf(p Packet, f *Frontend) (from string, r Route) {
-	switch pods := m.node.Pods.In(p.To.Addr().Is6()); {
-	case pods.Sent(p.From, p.Interface):
+	switch pods := m.node.Pods.OfFamily(p.To.Addr().Is6()); {
+	case pods.IsSource(p.From, p.Interface):
 		return "a pod of this node or cluster", f.FromPod
 	case slices.Contains(m.node.Addrs, p.From) || p.From.IsLoopback():
 		return "this node", f.FromNode
@@ -105,8 +105,8 @@ func (m *Model) routeOf(p Packet, f *Frontend) (from string, r Route) {
 	return "outside", f.FromOutside
 }
 
-// through describes the pool and the source address.
-func (t *Path) through(from string, pool Pool, affinity uint32, p Packet) {
+// describePool describes the pool and the source address.
+func (t *Path) describePool(from string, pool Pool, affinity uint32, p Packet) {
 	t.Pool = pool
 	t.say("from %s: one of %d backends (%s)", from, len(pool.Backends), pool.Tier)
 	if affinity > 0 {

@@ -33,7 +33,7 @@ func (b *Builder) Same(r Rule) bool {
 	if len(b.jumps) > 0 {
 		to = b.jumps[0].to
 	}
-	return string(r.To) == to && b.same(b.buf, r.entry)
+	return string(r.To) == to && b.sameEntry(b.buf, r.entry)
 }
 
 func (b *Builder) size() int { return len(b.buf) }
@@ -61,19 +61,19 @@ const (
 	notProtocol    = 0x40
 )
 
-func (b *Builder) not(flag byte, not bool) {
+func (b *Builder) setInverted(flag byte, not bool) {
 	if not {
 		b.buf[b.entry+b.invert] |= flag
 	}
 }
 
 // Source matches addresses that packets come from.
-func (b *Builder) Source(not bool, p netip.Prefix) { b.address(0, p); b.not(notSource, not) }
+func (b *Builder) Source(not bool, p netip.Prefix) { b.address(0, p); b.setInverted(notSource, not) }
 
 // Destination matches addresses that packets go to.
 func (b *Builder) Destination(not bool, p netip.Prefix) {
 	b.address(b.addr, p)
-	b.not(notDestination, not)
+	b.setInverted(notDestination, not)
 }
 
 func (b *Builder) address(at int, p netip.Prefix) {
@@ -95,7 +95,7 @@ func (b *Builder) Protocol(not bool, number byte) {
 	if b.layout == ipv6 {
 		e[b.flags] |= 1 // IP6T_F_PROTO
 	}
-	b.not(notProtocol, not)
+	b.setInverted(notProtocol, not)
 }
 
 // In matches the incoming interface; a trailing + makes the name a prefix.
@@ -110,7 +110,7 @@ func (b *Builder) In(not bool, name string) {
 	for i := range min(same, size) {
 		e[2*size+i] = 0xff // after that is the interface that packets go out by, then the masks
 	}
-	b.not(notIn, not)
+	b.setInverted(notIn, not)
 }
 
 // Match adds an extension that looks at packets.
@@ -144,15 +144,15 @@ func (b *Builder) Jump(chain string) {
 	b.Verdict(0)
 }
 
-// head begins a chain, foot ends one.
-func (b *Builder) head(chain string) {
+// beginChain begins a chain, endChain ends one.
+func (b *Builder) beginChain(chain string) {
 	b.Begin()
 	name := make([]byte, maxName)
 	copy(name[:maxName-1], chain)
 	b.Target(nameError, 0, name)
 }
 
-func (b *Builder) foot() {
+func (b *Builder) endChain() {
 	b.Begin()
 	b.Verdict(Return)
 }

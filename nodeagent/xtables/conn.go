@@ -51,7 +51,7 @@ func (c *Conn) get(option int, data unsafe.Pointer, size uint32) error {
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(c.fd), uintptr(c.level), uintptr(option),
 			uintptr(data), uintptr(unsafe.Pointer(&size)), 0)
 		if errno != unix.EINTR {
-			return failure(errno)
+			return errnoError(errno)
 		}
 	}
 }
@@ -61,12 +61,12 @@ func (c *Conn) set(option int, data []byte) error {
 		_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), uintptr(c.level), uintptr(option),
 			uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)), 0)
 		if errno != unix.EINTR {
-			return failure(errno)
+			return errnoError(errno)
 		}
 	}
 }
 
-func failure(errno unix.Errno) error {
+func errnoError(errno unix.Errno) error {
 	if errno == 0 {
 		return nil
 	}
@@ -113,12 +113,12 @@ func (c *Conn) read(table string) (*Table, error) {
 		return nil, err
 	}
 	end := sizeReplace + int(i.size)
-	room, err := anonymous(end + int(i.size)/16 + maxGrowth)
+	room, err := mapAnonymous(end + int(i.size)/16 + maxGrowth)
 	if err != nil {
 		return nil, err
 	}
 	buf := room[sizeReplace-sizeAbout : end]
-	about(buf, table, i.size)
+	beginRequest(buf, table, i.size)
 	err = c.get(getEntries, unsafe.Pointer(&buf[0]), uint32(len(buf)))
 	if err == nil {
 		var t *Table
@@ -131,8 +131,8 @@ func (c *Conn) read(table string) (*Table, error) {
 	return nil, fmt.Errorf("reading table %s: %w", table, err)
 }
 
-// about begins a request with the table's name and a number.
-func about(buf []byte, table string, number uint32) {
+// beginRequest begins a request with the table's name and a number.
+func beginRequest(buf []byte, table string, number uint32) {
 	copy(buf[:maxTable], table)
 	binary.NativeEndian.PutUint32(buf[maxTable:], number)
 }
@@ -141,7 +141,7 @@ func about(buf []byte, table string, number uint32) {
 // another table by now, it returns ErrChanged.
 func (c *Conn) Replace(n *Next) error {
 	old := n.of.info.entries
-	counters, err := anonymous(sizeCounters * int(old))
+	counters, err := mapAnonymous(sizeCounters * int(old))
 	if err != nil {
 		return err
 	}
@@ -177,12 +177,12 @@ func (n *Next) header(counters []byte) {
 
 // count adds the kernel's earlier counts to the counters of kept entries: struct xt_counters_info.
 func (c *Conn) count(n *Next, counters []byte) error {
-	buf, err := anonymous(sizeAbout + sizeCounters*n.count)
+	buf, err := mapAnonymous(sizeAbout + sizeCounters*n.count)
 	if err != nil {
 		return err
 	}
 	defer release(buf)
-	about(buf, n.of.Name(), uint32(n.count))
+	beginRequest(buf, n.of.Name(), uint32(n.count))
 	for _, p := range n.kept {
 		copy(buf[sizeAbout+sizeCounters*p.entry:], counters[sizeCounters*p.oldEntry:sizeCounters*(p.oldEntry+p.count)])
 	}
@@ -192,8 +192,8 @@ func (c *Conn) count(n *Next, counters []byte) error {
 	return nil
 }
 
-// anonymous returns memory outside of the garbage collector's: a table has megabytes, for a moment.
-func anonymous(size int) ([]byte, error) {
+// mapAnonymous returns memory outside of the garbage collector's: a table has megabytes, for a moment.
+func mapAnonymous(size int) ([]byte, error) {
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes: %w", size, err)

@@ -48,7 +48,7 @@ type piece struct {
 // Apply makes the next table: chains sorted by name, as in iptables, and unchanged unless edited. An edit of what does
 // not exist is an error. It consumes the table: if there is room, the next one is made in the same memory.
 func (t *Table) Apply(e Edit) (*Next, error) {
-	space, err := anonymous(sizeReplace + e.atMost() + len(t.blob))
+	space, err := mapAnonymous(sizeReplace + e.atMost() + len(t.blob))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (x *editor) next() (*Next, error) {
 	if err := x.plan(); err != nil {
 		return nil, err
 	}
-	if err := x.lay(); err != nil {
+	if err := x.layOut(); err != nil {
 		return nil, err
 	}
 	if err := x.resolve(); err != nil {
@@ -106,11 +106,11 @@ func (x *editor) plan() error {
 	slices.SortStableFunc(x.keeps, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(x.rank(int(a)), x.rank(int(b))), bytes.Compare(x.name(int(a)), x.name(int(b))))
 	})
-	return x.touch()
+	return x.findTouched()
 }
 
-// touch finds the chains in which single rules come or go.
-func (x *editor) touch() error {
+// findTouched finds the chains in which single rules come or go.
+func (x *editor) findTouched() error {
 	for _, chains := range []map[string][]string{x.First, x.Drop} {
 		for name := range chains {
 			i := 0
@@ -143,8 +143,8 @@ func (x *editor) rank(i int) int {
 	return len(x.chains)
 }
 
-// lay puts one chain after the other.
-func (x *editor) lay() error {
+// layOut puts one chain after the other.
+func (x *editor) layOut() error {
 	made := 0
 	for _, i := range x.keeps {
 		for ; made < len(x.made) && x.chains[i].hook < 0 && x.made[made] < string(x.name(int(i))); made++ {
@@ -161,7 +161,7 @@ func (x *editor) lay() error {
 			return err
 		}
 	}
-	return x.add(func() error { x.new.head(nameError); return nil })
+	return x.add(func() error { x.new.beginChain(nameError); return nil })
 }
 
 // chain lays one that is new.
@@ -169,12 +169,12 @@ func (x *editor) chain(made int) error {
 	name := x.made[made]
 	return x.add(func() error {
 		before := x.new.size()
-		x.new.head(name)
+		x.new.beginChain(name)
 		x.madeAt[made] = x.size + x.new.size() - before
 		if err := x.rules(x.Chains[name]); err != nil {
 			return err
 		}
-		x.new.foot()
+		x.new.endChain()
 		return nil
 	})
 }
@@ -194,7 +194,7 @@ func (x *editor) keep(i int) error {
 	x.at[i] = uint32(x.size) + c.rules - c.from
 	if !x.touched[i] {
 		x.copy(int(c.from), int(c.next), int(c.first), int(c.count))
-	} else if err := x.pick(i, c); err != nil {
+	} else if err := x.layOutRules(i, c); err != nil {
 		return err
 	}
 	if c.hook >= 0 {
@@ -203,8 +203,8 @@ func (x *editor) keep(i int) error {
 	return nil
 }
 
-// pick lays out a kept chain rule by rule, some of which are deleted or added.
-func (x *editor) pick(i int, c chain) error {
+// layOutRules lays out a kept chain rule by rule, some of which are deleted or added.
+func (x *editor) layOutRules(i int, c chain) error {
 	n, name := int(c.first), string(x.name(i))
 	x.entered[int(c.rules)] = int(x.at[i])
 	if c.rules > c.from {
@@ -240,18 +240,18 @@ func (x *editor) pick(i int, c chain) error {
 
 // copy lays entries of the old table.
 func (x *editor) copy(from, to, entry, count int) {
-	x.piece(piece{old: from, size: to - from, oldEntry: entry, count: count})
+	x.addPiece(piece{old: from, size: to - from, oldEntry: entry, count: count})
 }
 
 // add lays out new entries.
 func (x *editor) add(do func() error) error {
 	from, entry := x.new.size(), x.new.count
 	err := do()
-	x.piece(piece{made: true, old: from, size: x.new.size() - from, oldEntry: entry, count: x.new.count - entry})
+	x.addPiece(piece{made: true, old: from, size: x.new.size() - from, oldEntry: entry, count: x.new.count - entry})
 	return err
 }
 
-func (x *editor) piece(p piece) {
+func (x *editor) addPiece(p piece) {
 	p.at, p.entry = x.size, x.count
 	x.size += p.size
 	x.count += p.count

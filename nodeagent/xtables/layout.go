@@ -53,8 +53,8 @@ const hooks = 5
 // entry is one, with all that belongs to it.
 type entry []byte
 
-// at returns the entry at an offset; false if the kernel would not accept it.
-func (l *layout) at(blob []byte, offset int) (entry, bool) {
+// entryAt returns the entry at an offset; false if the kernel would not accept it.
+func (l *layout) entryAt(blob []byte, offset int) (entry, bool) {
 	rest := blob[offset:]
 	if len(rest) < l.base+sizeHeader {
 		return nil, false
@@ -77,8 +77,8 @@ func (l *layout) target(e entry) []byte {
 	return e[at:]
 }
 
-// named returns the chain that an entry is the head of; nil: of none.
-func (l *layout) named(e entry) []byte {
+// chainNamed returns the chain that an entry is the head of; nil: of none.
+func (l *layout) chainNamed(e entry) []byte {
 	t := l.target(e)
 	if len(t) < sizeError || string(t[2:2+len(nameError)+1]) != nameError+"\x00" {
 		return nil

@@ -41,12 +41,12 @@ func (x *editor) resolve() error {
 		} else {
 			return fmt.Errorf("there is no chain %s to jump to", j.to)
 		}
-		x.lead(x.new.buf[j.at:], to)
+		x.setJump(x.new.buf[j.at:], to)
 	}
 	return nil
 }
 
-func (l *layout) lead(e entry, to int) {
+func (l *layout) setJump(e entry, to int) {
 	target, _ := l.offsets(e)
 	binary.NativeEndian.PutUint32(e[target+sizeHeader:], uint32(to))
 }
@@ -70,25 +70,25 @@ func (x *editor) place() (*Next, error) {
 	}
 	if size := sizeReplace + x.size; size <= len(x.room) && slices.IsSortedFunc(n.kept, byOld) {
 		n.buf = x.room[:size]
-		move(n.entries(), x.blob, n.kept)
-		move(n.entries(), x.new.buf, made)
+		movePieces(n.entries(), x.blob, n.kept)
+		movePieces(n.entries(), x.new.buf, made)
 	} else {
 		if n.buf = x.space; size > len(n.buf) { // rules are larger than was thought
 			n.buf = make([]byte, size)
 		}
 		n.buf = n.buf[:size]
-		move(n.entries(), x.new.buf, made)
-		move(n.entries(), x.blob, n.kept)
+		movePieces(n.entries(), x.new.buf, made)
+		movePieces(n.entries(), x.blob, n.kept)
 	}
 	for _, j := range led {
-		x.lead(n.entries()[j.at:], int(j.to))
+		x.setJump(n.entries()[j.at:], int(j.to))
 	}
 	return n, nil
 }
 
-// move moves pieces to their new places, in the same memory or in other. Those that move towards the end are moved last
+// movePieces moves pieces to their new places, in the same memory or in other. Those that move towards the end are moved last
 // one first, the others first one first, so that none overwrites another.
-func move(to, from []byte, pieces []piece) {
+func movePieces(to, from []byte, pieces []piece) {
 	for _, p := range slices.Backward(pieces) {
 		if p.at > p.old {
 			copy(to[p.at:], from[p.old:p.old+p.size])
@@ -118,7 +118,7 @@ func (x *editor) follow(kept []piece) ([]jump, error) {
 		now := at - kept[n].old + kept[n].at
 		if _, size := x.offsets(x.blob[at:]); to == at+size { // after a rule without a target the next one follows
 			to = now + size
-		} else if err := x.moved(kept, &to); err != nil {
+		} else if err := x.movedOffset(kept, &to); err != nil {
 			return nil, err
 		}
 		led = append(led, jump{uint32(now), uint32(to)})
@@ -126,8 +126,8 @@ func (x *editor) follow(kept []piece) ([]jump, error) {
 	return led, nil
 }
 
-// moved returns the new offset of a jump's target.
-func (x *editor) moved(kept []piece, to *int) error {
+// movedOffset returns the new offset of a jump's target.
+func (x *editor) movedOffset(kept []piece, to *int) error {
 	if now, is := x.entered[*to]; is {
 		*to = now
 		return nil

@@ -43,7 +43,7 @@ type jump struct{ at, to uint32 }
 func parse(l *layout, i info, blob []byte) (*Table, error) {
 	t := &Table{layout: l, info: i, blob: blob}
 	most := len(blob)/(l.base+sizeHeader) + 1
-	aside, err := anonymous(most * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(jump{})))
+	aside, err := mapAnonymous(most * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(jump{})))
 	if err != nil {
 		return nil, err
 	}
@@ -58,19 +58,19 @@ func parse(l *layout, i info, blob []byte) (*Table, error) {
 }
 
 func (t *Table) find() error {
-	called, n, l, blob := t.called(), uint32(0), t.layout, t.blob
+	called, n, l, blob := t.hookChains(), uint32(0), t.layout, t.blob
 	for at := 0; at < len(blob); n++ {
-		e, ok := l.at(blob, at)
+		e, ok := l.entryAt(blob, at)
 		if !ok {
 			return fmt.Errorf("at %d of %d bytes is no entry", at, len(blob))
 		}
-		head, next := l.named(e) != nil, at+len(e)
+		head, next := l.chainNamed(e) != nil, at+len(e)
 		switch {
 		case len(called) > 0 && int(called[0].from) == at:
 			t.begin(called[0], n)
 			called = called[1:]
 		case head && next == len(blob):
-			return t.ended(len(called), n+1)
+			return t.checkEnded(len(called), n+1)
 		case head:
 			t.begin(chain{hook: -1, from: uint32(at), rules: uint32(next)}, n)
 		case len(t.chains) == 0:
@@ -86,8 +86,8 @@ func (t *Table) find() error {
 	return errors.New("the table has no end")
 }
 
-// called returns the chains that the kernel calls, by its offsets.
-func (t *Table) called() (out []chain) {
+// hookChains returns the chains that the kernel calls, by its offsets.
+func (t *Table) hookChains() (out []chain) {
 	for h, from := range t.info.hooks {
 		if t.info.validHooks&(1<<h) != 0 {
 			out = append(out, chain{hook: int32(h), from: from, rules: from})
@@ -102,8 +102,8 @@ func (t *Table) begin(c chain, n uint32) {
 	t.chains = append(t.chains, c)
 }
 
-// ended checks what can be known only after all entries.
-func (t *Table) ended(missing int, entries uint32) error {
+// checkEnded checks what can be known only after all entries.
+func (t *Table) checkEnded(missing int, entries uint32) error {
 	if missing > 0 || entries != t.info.entries {
 		return fmt.Errorf("%d chains are missing, %d entries of %d are there", missing, entries, t.info.entries)
 	}
@@ -121,7 +121,7 @@ func (t *Table) name(i int) []byte {
 	if c.hook >= 0 {
 		return hookNames[c.hook]
 	}
-	return t.named(t.blob[c.from:c.rules])
+	return t.chainNamed(t.blob[c.from:c.rules])
 }
 
 // Close frees what the table is in.
@@ -194,9 +194,9 @@ func (t *Table) chainAt(at int) (int, bool) {
 	return i, i >= 0 && at < int(t.chains[i].next)
 }
 
-// same reports whether two entries are the same, except for their counters and the kernel's private fields. The caller
+// sameEntry reports whether two entries are the same, except for their counters and the kernel's private fields. The caller
 // compares their targets, which are offsets.
-func (l *layout) same(a, b entry) bool {
+func (l *layout) sameEntry(a, b entry) bool {
 	if len(a) != len(b) || !bytes.Equal(a[:l.targetOffset-4], b[:l.targetOffset-4]) || !bytes.Equal(a[l.targetOffset:l.targetOffset+4], b[l.targetOffset:l.targetOffset+4]) {
 		return false
 	}

@@ -20,7 +20,7 @@ func first(t testing.TB, l *layout) *Table {
 	next := func() {
 		b.Begin()
 		b.Verdict(0)
-		b.lead(b.buf[b.entry:], len(b.buf))
+		b.setJump(b.buf[b.entry:], len(b.buf))
 	}
 	for _, h := range []int{0, 1, 3, 4} {
 		i.hooks[h] = uint32(b.size())
@@ -31,10 +31,10 @@ func first(t testing.TB, l *layout) *Table {
 		b.Begin()
 		b.Verdict(Accept)
 	}
-	b.head("C20")
+	b.beginChain("C20")
 	next()
-	b.foot()
-	b.head(nameError)
+	b.endChain()
+	b.beginChain(nameError)
 	i.entries, i.size = uint32(b.count), uint32(b.size())
 	out, err := parse(l, i, b.buf)
 	if err != nil {
@@ -51,7 +51,7 @@ func (n *Next) as(room int) (*Table, error) {
 }
 
 func parseIn(l *layout, i info, blob []byte, room int) (*Table, error) {
-	buf, err := anonymous(sizeReplace + len(blob) + room)
+	buf, err := mapAnonymous(sizeReplace + len(blob) + room)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func TestEditsAreWhatTheySay(t *testing.T) {
 				}
 			}
 			if names := slices.Collect(maps.Keys(model)); !slices.IsSortedFunc(now.chains[4:], func(a, b chain) int {
-				return bytes.Compare(now.named(now.blob[a.from:]), now.named(now.blob[b.from:]))
+				return bytes.Compare(now.chainNamed(now.blob[a.from:]), now.chainNamed(now.blob[b.from:]))
 			}) {
 				t.Fatalf("step %d: not sorted: %v", step, names)
 			}
@@ -227,7 +227,7 @@ func withoutJumps(t *Table, at, size int) []byte {
 	out := bytes.Clone(t.blob[at : at+size])
 	for _, j := range t.jumps {
 		if from := int(j.at); from >= at && from < at+size {
-			t.lead(out[from-at:], 0)
+			t.setJump(out[from-at:], 0)
 		}
 	}
 	return out
@@ -289,7 +289,7 @@ func FuzzParse(f *testing.F) {
 			if a.hook >= 0 || b.hook >= 0 {
 				return 0
 			}
-			return bytes.Compare(table.named(table.blob[a.from:]), table.named(table.blob[b.from:]))
+			return bytes.Compare(table.chainNamed(table.blob[a.from:]), table.chainNamed(table.blob[b.from:]))
 		})
 		if sorted && !bytes.Equal(next.entries(), blob) {
 			t.Error("nothing was done, and it is not the same")

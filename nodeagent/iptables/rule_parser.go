@@ -27,8 +27,8 @@ type form interface {
 	jump(chain string)
 }
 
-// words are the unparsed rest of a rule's text, with the result so far.
-type words struct {
+// ruleParser has the unparsed rest of a rule's text, with the result so far.
+type ruleParser struct {
 	rest string
 	ipv6 bool
 	of   string // the last matched protocol
@@ -37,7 +37,7 @@ type words struct {
 }
 
 // read parses a rule's text: all words that dialect uses. For another word it returns an error with its name.
-func (w *words) read(rule string) error {
+func (w *ruleParser) read(rule string) error {
 	w.rest = rule
 	for not := false; w.rest != ""; {
 		word := w.next()
@@ -45,7 +45,7 @@ func (w *words) read(rule string) error {
 			not = true
 			continue
 		}
-		if err := w.word(word, not); err != nil {
+		if err := w.addOption(word, not); err != nil {
 			return fmt.Errorf("rule %q: %w", rule, err)
 		}
 		not = false
@@ -53,7 +53,7 @@ func (w *words) read(rule string) error {
 	return nil
 }
 
-func (w *words) next() (word string) {
+func (w *ruleParser) next() (word string) {
 	if strings.HasPrefix(w.rest, `"`) {
 		word, w.rest, _ = strings.Cut(w.rest[1:], `"`)
 		w.rest = strings.TrimPrefix(w.rest, " ")
@@ -63,20 +63,20 @@ func (w *words) next() (word string) {
 	return word
 }
 
-// not consumes a leading "!".
-func (w *words) not() (is bool) {
+// consumeNot consumes a leading "!".
+func (w *ruleParser) consumeNot() (is bool) {
 	w.rest, is = strings.CutPrefix(w.rest, "! ")
 	return is
 }
 
-// info returns room for an extension.
-func (w *words) info(size int) []byte {
+// extensionData returns room for an extension.
+func (w *ruleParser) extensionData(size int) []byte {
 	clear(w.buf[:size])
 	return w.buf[:size]
 }
 
-// word adds an option with its arguments.
-func (w *words) word(word string, not bool) error {
+// addOption adds an option with its arguments.
+func (w *ruleParser) addOption(word string, not bool) error {
 	switch word {
 	case "-s", "-d":
 		p, err := netip.ParsePrefix(w.next())
@@ -96,7 +96,7 @@ func (w *words) word(word string, not bool) error {
 		w.into.device(not, w.next())
 		return nil
 	case "--dport":
-		lo, hi, err := ports(w.next())
+		lo, hi, err := parsePorts(w.next())
 		w.into.port(w.of, lo, hi)
 		return err
 	case "-m":
@@ -109,8 +109,8 @@ func (w *words) word(word string, not bool) error {
 
 var protocols = map[string]byte{"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "ipv6-icmp": 58}
 
-// ports parses a port, or a range of them.
-func ports(text string) (lo, hi uint16, err error) {
+// parsePorts parses a port, or a range of them.
+func parsePorts(text string) (lo, hi uint16, err error) {
 	from, to, isRange := strings.Cut(text, ":")
 	a, err := strconv.ParseUint(from, 10, 16)
 	if err != nil || !isRange {
@@ -121,15 +121,15 @@ func ports(text string) (lo, hi uint16, err error) {
 }
 
 // match adds an extension; tcp and udp only announce --dport.
-func (w *words) match(name string) error {
+func (w *ruleParser) match(name string) error {
 	switch name {
 	case "tcp", "udp":
 		w.of = name
 		return nil
 	case "sctp":
 		w.next()
-		lo, hi, err := ports(w.next())
-		info := w.info(296)
+		lo, hi, err := parsePorts(w.next())
+		info := w.extensionData(296)
 		binary.NativeEndian.PutUint16(info, lo)
 		binary.NativeEndian.PutUint16(info[2:], hi)
 		for i := range 4 { // flags of chunks, of none
@@ -140,7 +140,7 @@ func (w *words) match(name string) error {
 		return err
 	case "comment":
 		w.next()
-		info := w.info(256)
+		info := w.extensionData(256)
 		copy(info[:255], w.next())
 		w.into.match(name, 0, info)
 		return nil
@@ -149,14 +149,14 @@ func (w *words) match(name string) error {
 			w.next()
 		}
 		share, err := strconv.ParseFloat(w.next(), 64)
-		info := w.info(24)
+		info := w.extensionData(24)
 		for _, at := range []int{4, 12} { // the second is meaningless here, but iptables sets it
 			binary.NativeEndian.PutUint32(info[at:], uint32(math.Round(share*(1<<31))))
 		}
 		w.into.match(name, 0, info)
 		return err
 	case "addrtype":
-		info, side := w.info(8), map[string]int{"--src-type": 0, "--dst-type": 2}[w.next()]
+		info, side := w.extensionData(8), map[string]int{"--src-type": 0, "--dst-type": 2}[w.next()]
 		if kind := w.next(); kind != "LOCAL" {
 			return fmt.Errorf("addresses of type %q are not known", kind)
 		}
@@ -168,15 +168,15 @@ func (w *words) match(name string) error {
 }
 
 // stateful adds the matches that look at more than the packet.
-func (w *words) stateful(name string) error {
+func (w *ruleParser) stateful(name string) error {
 	switch name {
 	case "recent":
 		return w.recent()
 	case "mark":
-		not := w.not()
+		not := w.consumeNot()
 		w.next()
-		mark, mask, err := marked(w.next())
-		info := w.info(16)
+		mark, mask, err := parseMark(w.next())
+		info := w.extensionData(16)
 		binary.NativeEndian.PutUint32(info, mark)
 		binary.NativeEndian.PutUint32(info[4:], mask)
 		if not {
@@ -186,7 +186,7 @@ func (w *words) stateful(name string) error {
 		return err
 	case "conntrack":
 		w.next()
-		info, states := w.info(168), uint16(0)
+		info, states := w.extensionData(168), uint16(0)
 		for _, state := range strings.Split(w.next(), ",") {
 			bit, known := map[string]uint16{"INVALID": 1, "ESTABLISHED": 2, "RELATED": 4, "NEW": 8}[state]
 			if states |= bit; !known {
@@ -201,8 +201,8 @@ func (w *words) stateful(name string) error {
 	return fmt.Errorf("match %q is not known", name)
 }
 
-// marked reads a mark and its mask.
-func marked(text string) (mark, mask uint32, err error) {
+// parseMark reads a mark and its mask.
+func parseMark(text string) (mark, mask uint32, err error) {
 	a, b, _ := strings.Cut(text, "/")
 	x, err := strconv.ParseUint(a, 0, 32)
 	if err != nil {
@@ -213,8 +213,8 @@ func marked(text string) (mark, mask uint32, err error) {
 }
 
 // recent adds xt_recent, up to its --rsource.
-func (w *words) recent() error {
-	info := w.info(232)
+func (w *ruleParser) recent() error {
+	info := w.extensionData(232)
 	for {
 		switch word := w.next(); word {
 		case "--rcheck":
@@ -247,7 +247,7 @@ func (w *words) recent() error {
 }
 
 // target adds the rule's target: a built-in verdict, an extension's target, or a chain.
-func (w *words) target(name string) error {
+func (w *ruleParser) target(name string) error {
 	switch name {
 	case "ACCEPT":
 		w.into.verdict(xtables.Accept)
@@ -257,8 +257,8 @@ func (w *words) target(name string) error {
 		w.into.verdict(xtables.Return)
 	case "MARK":
 		w.next()
-		mark, mask, err := marked(w.next())
-		info := w.info(8)
+		mark, mask, err := parseMark(w.next())
+		info := w.extensionData(8)
 		binary.NativeEndian.PutUint32(info, mark)
 		binary.NativeEndian.PutUint32(info[4:], mask)
 		w.into.target(name, 2, info)
@@ -266,7 +266,7 @@ func (w *words) target(name string) error {
 	case "DNAT":
 		w.next()
 		to, err := netip.ParseAddrPort(w.next())
-		info := w.info(48)                     // struct nf_nat_range2
+		info := w.extensionData(48)            // struct nf_nat_range2
 		binary.NativeEndian.PutUint32(info, 3) // NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED
 		for i := range 2 {                     // from, to
 			copy(info[4+16*i:], to.Addr().AsSlice())
@@ -285,10 +285,10 @@ func (w *words) target(name string) error {
 }
 
 // masquerade adds MASQUERADE: struct nf_nat_range, or for IPv4 that of old after how many there are.
-func (w *words) masquerade() {
-	info, flags := w.info(40), 0
+func (w *ruleParser) masquerade() {
+	info, flags := w.extensionData(40), 0
 	if !w.ipv6 {
-		info, flags = w.info(24), 4
+		info, flags = w.extensionData(24), 4
 		info[0] = 1
 	}
 	if w.rest == "--random-fully" {
@@ -298,7 +298,7 @@ func (w *words) masquerade() {
 	w.into.target("MASQUERADE", 0, info)
 }
 
-func (w *words) reject() error {
+func (w *ruleParser) reject() error {
 	w.next()
 	kind := w.next()
 	with, known := map[string]byte{"icmp-port-unreachable": 3, "tcp-reset": 7}[kind]
@@ -308,7 +308,7 @@ func (w *words) reject() error {
 	if !known {
 		return fmt.Errorf("to reject with %q is not known", kind)
 	}
-	info := w.info(8)
+	info := w.extensionData(8)
 	info[0] = with
 	w.into.target("REJECT", 0, info)
 	return nil

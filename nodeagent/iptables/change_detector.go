@@ -35,16 +35,16 @@ func (w *Writer) Watch(ctx context.Context, looks Looks, lost func()) {
 		case <-ticker.C:
 		}
 		for _, f := range w.families {
-			if f.look(ctx, looks.Full) {
+			if f.mayHaveLostRules(ctx, looks.Full) {
 				lost()
 			}
 		}
 	}
 }
 
-// sight is what is seen of others' changes: for each family, but with nft for both together, because the kernel counts
+// changeDetector is what is seen of others' changes: for each family, but with nft for both together, because the kernel counts
 // all changes in one number.
-type sight struct {
+type changeDetector struct {
 	mu     sync.Mutex  // held while rules are written or checked
 	print  fingerprint // when they last were
 	ours   uint32      // the family's own transactions since, with nft
@@ -53,8 +53,8 @@ type sight struct {
 	socket *nfnetlink.Socket // nil: none was needed yet
 }
 
-// dial returns a socket in the network namespace of the thread that calls it first.
-func (s *sight) dial() (*nfnetlink.Socket, error) {
+// dialNetlink returns a socket in the network namespace of the thread that calls it first.
+func (s *changeDetector) dialNetlink() (*nfnetlink.Socket, error) {
 	var err error
 	if s.socket == nil {
 		s.socket, err = nfnetlink.Dial()
@@ -80,8 +80,8 @@ type fingerprint struct {
 	tables     string // legacy: how many entries, and of what size, each has
 }
 
-// notice counts changes by others since rules were last written or checked.
-func (f *family) notice() {
+// countForeignChanges counts changes by others since rules were last written or checked.
+func (f *family) countForeignChanges() {
 	if now, err := f.fingerprint(); err != nil || now != f.sight.print {
 		f.sight.print = now
 		f.sight.others++
@@ -89,38 +89,38 @@ func (f *family) notice() {
 	f.sight.ours = 0
 }
 
-// look reports whether rules may have been lost.
-func (f *family) look(ctx context.Context, full time.Duration) bool {
+// mayHaveLostRules reports whether rules may have been lost.
+func (f *family) mayHaveLostRules(ctx context.Context, full time.Duration) bool {
 	f.sight.mu.Lock()
 	defer f.sight.mu.Unlock()
 	if f.state == nil { // Sync will follow anyhow
 		return false
 	}
-	f.notice()
+	f.countForeignChanges()
 	if f.looked != f.sight.others {
 		f.looked = f.sight.others
-		if f.backend == Legacy || f.harmed(ctx) {
+		if f.backend == Legacy || f.lacksEssentialRules(ctx) {
 			return true
 		}
 	}
 	return f.synced != f.sight.others && time.Since(f.saved) > min(full, 20*f.saveTook)
 }
 
-// written takes what was written since the last notice for ours. Changes by others in between are not lost: with nft
+// noteWritten takes what was written since the last notice for ours. Changes by others in between are not lost: with nft
 // they raise the number more than our transactions, and with legacy the lock is still held.
-func (f *family) written() (err error) {
+func (f *family) noteWritten() (err error) {
 	if f.backend == Legacy {
 		f.sight.print, err = f.fingerprint()
 		return err
 	}
 	f.sight.print.generation += f.sight.ours
-	f.notice()
+	f.countForeignChanges()
 	return nil
 }
 
 func (f *family) fingerprint() (out fingerprint, err error) {
 	if f.backend == NFT {
-		s, err := f.sight.dial()
+		s, err := f.sight.dialNetlink()
 		if err != nil {
 			return out, err
 		}
@@ -142,8 +142,8 @@ func (f *family) fingerprint() (out fingerprint, err error) {
 	return out, nil
 }
 
-// harmed reports whether rules are gone without which nothing works.
-func (f *family) harmed(ctx context.Context) bool {
+// lacksEssentialRules reports whether rules are gone without which nothing works.
+func (f *family) lacksEssentialRules(ctx context.Context) bool {
 	d := f.state.d
 	fixed, prefix := d.fixed(), string(d.names)
 	for _, want := range append([]jump{
@@ -163,9 +163,9 @@ func (f *family) harmed(ctx context.Context) bool {
 // marksOfOthers are chains in the table mangle by which kubelet and kube-proxy are known.
 var marksOfOthers = []string{":KUBE-IPTABLES-HINT", ":KUBE-KUBELET-CANARY", ":KUBE-PROXY-CANARY"}
 
-// Choose returns the kind of iptables to use: "nft", "legacy", or "auto": the one with rules of kubelet or kube-proxy,
+// ChooseBackend returns the kind of iptables to use: "nft", "legacy", or "auto": the one with rules of kubelet or kube-proxy,
 // else the kind of the command iptables.
-func Choose(ctx context.Context, kind string) (Backend, error) {
+func ChooseBackend(ctx context.Context, kind string) (Backend, error) {
 	switch kind {
 	case "auto":
 		for _, b := range []Backend{NFT, Legacy} {
