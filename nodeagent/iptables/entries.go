@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"encoding/binary"
 	"net/netip"
 
 	"federation/nodeagent/xtables"
@@ -38,11 +37,9 @@ func (e *entries) device(not bool, name string) { e.In(not, name) }
 
 // port adds xt_tcp or xt_udp, which begin the same: the ports of the source, of which any will do, and of the destination.
 func (e *entries) port(protocol string, lo, hi uint16) {
-	info := e.w.extensionData(16)
-	for i, port := range []uint16{0, 0xffff, lo, hi} {
-		binary.NativeEndian.PutUint16(info[2*i:], port)
-	}
-	e.Match(protocol, 0, info)
+	info, bytes := newExtension[xtTCPInfo](&e.w)
+	info.sourcePorts, info.destinationPorts = [2]uint16{0, 0xffff}, [2]uint16{lo, hi}
+	e.Match(protocol, 0, bytes)
 }
 
 func (e *entries) match(name string, revision uint8, info []byte) { e.Match(name, revision, info) }

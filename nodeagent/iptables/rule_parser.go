@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -33,7 +34,7 @@ type ruleParser struct {
 	ipv6 bool
 	of   string // the last matched protocol
 	into form
-	buf  [296]byte // of the largest extension
+	buf  [296 / 8]uint64 // of the largest extension
 }
 
 // read parses a rule's text: all words that dialect uses. For another word it returns an error with its name.
@@ -69,10 +70,13 @@ func (w *ruleParser) consumeNot() (is bool) {
 	return is
 }
 
-// extensionData returns room for an extension.
-func (w *ruleParser) extensionData(size int) []byte {
-	clear(w.buf[:size])
-	return w.buf[:size]
+// newExtension returns an empty extension, and its bytes as the kernel takes them: their number is a multiple of 8. They are valid until
+// the next one.
+func newExtension[T any](w *ruleParser) (info *T, bytes []byte) {
+	size := (unsafe.Sizeof(*info) + 7) &^ 7
+	clear(w.buf[:size/8])
+	start := unsafe.Pointer(&w.buf[0])
+	return (*T)(start), unsafe.Slice((*byte)(start), size)
 }
 
 // addOption adds an option with its arguments.
@@ -129,39 +133,40 @@ func (w *ruleParser) match(name string) error {
 	case "sctp":
 		w.next()
 		lo, hi, err := parsePorts(w.next())
-		info := w.extensionData(296)
-		binary.NativeEndian.PutUint16(info, lo)
-		binary.NativeEndian.PutUint16(info[2:], hi)
-		for i := range 4 { // flags of chunks, of none
-			info[268+3*i] = 0xff
+		info, bytes := newExtension[xtSCTPInfo](w)
+		info.destinationPorts, info.flags = [2]uint16{lo, hi}, xtSCTPDestPorts
+		for i := range info.chunkFlags { // of no chunk
+			info.chunkFlags[i].chunkType = 0xff
 		}
-		binary.NativeEndian.PutUint32(info[284:], 2) // XT_SCTP_DEST_PORTS
-		w.into.match(name, 0, info)
+		w.into.match(name, 0, bytes)
 		return err
 	case "comment":
 		w.next()
-		info := w.extensionData(256)
-		copy(info[:255], w.next())
-		w.into.match(name, 0, info)
+		info, bytes := newExtension[xtCommentInfo](w)
+		copy(info.comment[:len(info.comment)-1], w.next())
+		w.into.match(name, 0, bytes)
 		return nil
 	case "statistic":
 		for range 3 { // --mode random --probability
 			w.next()
 		}
 		share, err := strconv.ParseFloat(w.next(), 64)
-		info := w.extensionData(24)
-		for _, at := range []int{4, 12} { // the second is meaningless here, but iptables sets it
-			binary.NativeEndian.PutUint32(info[at:], uint32(math.Round(share*(1<<31))))
-		}
-		w.into.match(name, 0, info)
+		info, bytes := newExtension[xtStatisticInfo](w)
+		info.probability = uint32(math.Round(share * (1 << 31)))
+		info.nthCount = info.probability // meaningless here, but iptables sets it
+		w.into.match(name, 0, bytes)
 		return err
 	case "addrtype":
-		info, side := w.extensionData(8), map[string]int{"--src-type": 0, "--dst-type": 2}[w.next()]
+		info, bytes := newExtension[xtAddrTypeInfoV1](w)
+		side := &info.source
+		if w.next() == "--dst-type" {
+			side = &info.destination
+		}
 		if kind := w.next(); kind != "LOCAL" {
 			return fmt.Errorf("addresses of type %q are not known", kind)
 		}
-		binary.NativeEndian.PutUint16(info[side:], 1<<unix.RTN_LOCAL)
-		w.into.match(name, 1, info)
+		*side = 1 << unix.RTN_LOCAL
+		w.into.match(name, 1, bytes)
 		return nil
 	}
 	return w.stateful(name)
@@ -176,26 +181,24 @@ func (w *ruleParser) stateful(name string) error {
 		not := w.consumeNot()
 		w.next()
 		mark, mask, err := parseMark(w.next())
-		info := w.extensionData(16)
-		binary.NativeEndian.PutUint32(info, mark)
-		binary.NativeEndian.PutUint32(info[4:], mask)
+		info, bytes := newExtension[xtMarkMatchInfo1](w)
+		info.mark, info.mask = mark, mask
 		if not {
-			info[8] = 1
+			info.invert = 1
 		}
-		w.into.match(name, 1, info)
+		w.into.match(name, 1, bytes)
 		return err
 	case "conntrack":
 		w.next()
-		info, states := w.extensionData(168), uint16(0)
+		info, bytes := newExtension[xtConntrackMatchInfo3](w)
 		for _, state := range strings.Split(w.next(), ",") {
 			bit, known := map[string]uint16{"INVALID": 1, "ESTABLISHED": 2, "RELATED": 4, "NEW": 8}[state]
-			if states |= bit; !known {
+			if info.stateMask |= bit; !known {
 				return fmt.Errorf("state %q is not known", state)
 			}
 		}
-		binary.NativeEndian.PutUint16(info[146:], 1) // XT_CONNTRACK_STATE
-		binary.NativeEndian.PutUint16(info[150:], states)
-		w.into.match(name, 3, info)
+		info.matchFlags = xtConntrackState
+		w.into.match(name, 3, bytes)
 		return nil
 	}
 	return fmt.Errorf("match %q is not known", name)
@@ -214,31 +217,31 @@ func parseMark(text string) (mark, mask uint32, err error) {
 
 // recent adds xt_recent, up to its --rsource.
 func (w *ruleParser) recent() error {
-	info := w.extensionData(232)
+	info, bytes := newExtension[xtRecentMatchInfoV1](w)
 	for {
 		switch word := w.next(); word {
 		case "--rcheck":
-			info[8] |= 1
+			info.checkSet |= xtRecentCheck
 		case "--set":
-			info[8] |= 2
+			info.checkSet |= xtRecentSet
 		case "--reap":
-			info[8] |= 32
+			info.checkSet |= xtRecentReap
 		case "--seconds":
 			n, err := strconv.ParseUint(w.next(), 10, 32)
 			if err != nil {
 				return err
 			}
-			binary.NativeEndian.PutUint32(info, uint32(n))
+			info.seconds = uint32(n)
 		case "--name":
-			copy(info[10:209], w.next())
+			copy(info.name[:len(info.name)-1], w.next())
 		case "--mask":
 			mask, err := netip.ParseAddr(w.next())
 			if err != nil {
 				return err
 			}
-			copy(info[212:], mask.AsSlice())
+			copy(info.mask[:], mask.AsSlice())
 		case "--rsource":
-			w.into.match("recent", 1, info)
+			w.into.match("recent", 1, bytes)
 			return nil
 		default:
 			return fmt.Errorf("%q is not known", word)
@@ -258,21 +261,20 @@ func (w *ruleParser) target(name string) error {
 	case "MARK":
 		w.next()
 		mark, mask, err := parseMark(w.next())
-		info := w.extensionData(8)
-		binary.NativeEndian.PutUint32(info, mark)
-		binary.NativeEndian.PutUint32(info[4:], mask)
-		w.into.target(name, 2, info)
+		info, bytes := newExtension[xtMarkTargetInfo2](w)
+		info.mark, info.mask = mark, mask
+		w.into.target(name, 2, bytes)
 		return err
 	case "DNAT":
 		w.next()
 		to, err := netip.ParseAddrPort(w.next())
-		info := w.extensionData(48)            // struct nf_nat_range2
-		binary.NativeEndian.PutUint32(info, 3) // NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED
-		for i := range 2 {                     // from, to
-			copy(info[4+16*i:], to.Addr().AsSlice())
-			binary.BigEndian.PutUint16(info[36+2*i:], to.Port())
-		}
-		w.into.target(name, 2, info)
+		info, bytes := newExtension[nfNATRange2](w)
+		info.flags = nfNATRangeMapIPs | nfNATRangeProtoSpecified
+		copy(info.minAddr[:], to.Addr().AsSlice())
+		info.maxAddr = info.minAddr
+		binary.BigEndian.PutUint16(info.minPort[:], to.Port())
+		info.maxPort = info.minPort
+		w.into.target(name, 2, bytes)
 		return err
 	case "MASQUERADE":
 		w.masquerade()
@@ -284,32 +286,34 @@ func (w *ruleParser) target(name string) error {
 	return nil
 }
 
-// masquerade adds MASQUERADE: struct nf_nat_range, or for IPv4 that of old after how many there are.
+// masquerade adds MASQUERADE: a range for IPv6, and for IPv4 the form of old with its number of ranges.
 func (w *ruleParser) masquerade() {
-	info, flags := w.extensionData(40), 0
+	info6, bytes := newExtension[nfNATRange](w)
+	flags := &info6.flags
 	if !w.ipv6 {
-		info, flags = w.extensionData(24), 4
-		info[0] = 1
+		var info4 *nfNATIPv4MultiRange
+		info4, bytes = newExtension[nfNATIPv4MultiRange](w)
+		info4.size, flags = 1, &info4.flags
 	}
 	if w.rest == "--random-fully" {
 		w.next()
-		info[flags] = 16 // NF_NAT_RANGE_PROTO_RANDOM_FULLY
+		*flags = nfNATRangeProtoRandomFully
 	}
-	w.into.target("MASQUERADE", 0, info)
+	w.into.target("MASQUERADE", 0, bytes)
 }
 
 func (w *ruleParser) reject() error {
 	w.next()
 	kind := w.next()
-	with, known := map[string]byte{"icmp-port-unreachable": 3, "tcp-reset": 7}[kind]
+	with, known := map[string]uint32{"icmp-port-unreachable": 3, "tcp-reset": 7}[kind]
 	if w.ipv6 {
-		with, known = map[string]byte{"icmp6-port-unreachable": 4, "tcp-reset": 6}[kind]
+		with, known = map[string]uint32{"icmp6-port-unreachable": 4, "tcp-reset": 6}[kind]
 	}
 	if !known {
 		return fmt.Errorf("to reject with %q is not known", kind)
 	}
-	info := w.extensionData(8)
-	info[0] = with
-	w.into.target("REJECT", 0, info)
+	info, bytes := newExtension[rejectInfo](w)
+	info.with = with
+	w.into.target("REJECT", 0, bytes)
 	return nil
 }
