@@ -38,7 +38,7 @@ func (b *barrier) set(as v1beta1.IsolationMode) (changed bool) {
 		b.down = make(chan struct{})
 	}
 	for c := range b.conns {
-		c.bar(as)
+		c.block(as)
 	}
 	return true
 }
@@ -49,8 +49,8 @@ func (b *barrier) state() (as v1beta1.IsolationMode, down <-chan struct{}) {
 	return b.as, b.down
 }
 
-// dial returns a dialer that the barrier stops.
-func (b *barrier) dial(dial connrotation.DialFunc) connrotation.DialFunc {
+// wrapDialer returns a dialer that the barrier stops.
+func (b *barrier) wrapDialer(dial connrotation.DialFunc) connrotation.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		for {
 			switch as, down := b.state(); as {
@@ -59,7 +59,7 @@ func (b *barrier) dial(dial connrotation.DialFunc) connrotation.DialFunc {
 				if err != nil {
 					return nil, err
 				}
-				return b.bars(conn), nil
+				return b.wrapConn(conn), nil
 			case v1beta1.IsolateRefused:
 				return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 			default:
@@ -75,7 +75,7 @@ func (b *barrier) dial(dial connrotation.DialFunc) connrotation.DialFunc {
 	}
 }
 
-func (b *barrier) bars(conn net.Conn) net.Conn {
+func (b *barrier) wrapConn(conn net.Conn) net.Conn {
 	c := &barredConn{Conn: conn, barrier: b, ended: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *barrier) bars(conn net.Conn) net.Conn {
 	}
 	b.conns[c] = struct{}{}
 	if b.as != "" { // it went up while this was dialled
-		c.bar(b.as)
+		c.block(b.as)
 	}
 	return c
 }
@@ -101,8 +101,8 @@ type barredConn struct {
 
 var errCut = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 
-// bar has the connection say nothing and hear nothing, or end.
-func (c *barredConn) bar(as v1beta1.IsolationMode) {
+// block has the connection say nothing and hear nothing, or end.
+func (c *barredConn) block(as v1beta1.IsolationMode) {
 	if as == v1beta1.IsolateSilent {
 		c.barred.Store(true)
 	} else {

@@ -34,9 +34,9 @@ func (r *Registry) Blackholed() (clusters []string) {
 // passOnWithin is how young a renewal by a drill must be to be passed on: so nobody is blackholed for much longer than a drill asks for it.
 const passOnWithin = 2 * isolation.Renew
 
-// blackhole passes on to the node agents what a drill asks of them, past the barrier: each renewal, and that it is over. The process that reports does
+// forwardBlackhole passes on to the node agents what a drill asks of them, past the barrier: each renewal, and that it is over. The process that reports does
 // it; another one takes it to be done.
-func (k *keeper) blackhole(ctx context.Context) {
+func (k *keeper) forwardBlackhole(ctx context.Context) {
 	now := time.Now()
 	k.registry.mu.RLock()
 	asked := k.registry.isolation.Blackhole(k.name, now)
@@ -44,7 +44,7 @@ func (k *keeper) blackhole(ctx context.Context) {
 	switch {
 	case k.link == nil:
 	case asked.Drill == "":
-		k.release(ctx, now)
+		k.endBlackhole(ctx, now)
 	case !k.registry.reports():
 		k.dark.Store(&asked.Until)
 	default:
@@ -62,7 +62,7 @@ func (k *keeper) renewBlackhole(ctx context.Context, asked isolation.Blackhole, 
 	until := now.Add(isolation.Lasts)
 	k.sought, k.releaseBy = true, until
 	err := k.changeLease(ctx, func(lease *coordinationv1.Lease) *coordinationv1.Lease {
-		return isolation.Held(lease, asked.Drill, now)
+		return isolation.RenewedLease(lease, asked.Drill, now)
 	})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "The Lease that has node agents drop what comes from outside cannot be renewed")
@@ -72,8 +72,8 @@ func (k *keeper) renewBlackhole(ctx context.Context, asked isolation.Blackhole, 
 	k.dark.Store(&until)
 }
 
-// release tells node agents that a drill is over. Where that fails for as long as they would go on, it is over by itself.
-func (k *keeper) release(ctx context.Context, now time.Time) {
+// endBlackhole tells node agents that a drill is over. Where that fails for as long as they would go on, it is over by itself.
+func (k *keeper) endBlackhole(ctx context.Context, now time.Time) {
 	if !k.registry.reports() {
 		k.sought = false
 		k.dark.Store(nil)

@@ -35,8 +35,8 @@ func (r *Registry) Follow(ctx context.Context, e Engager) {
 	}
 }
 
-// present makes a member known, and returns whom to tell: in one step, so that each follower hears of it once.
-func (r *Registry) present(m *Member) []*follower {
+// announce makes a member known, and returns whom to tell: in one step, so that each follower hears of it once.
+func (r *Registry) announce(m *Member) []*follower {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.members[m.Name] = m

@@ -17,15 +17,15 @@ import (
 // listenEvery is the time between two reads of the Leases of nodes that are waited for.
 const listenEvery = time.Second
 
-// listen waits, in the background, for the nodes of a member that was away, if they are silent (ADR 56). It goes on with a
+// awaitHeartbeats waits, in the background, for the nodes of a member that was away, if they are silent (ADR 56). It goes on with a
 // wait that the end of the Member before, or of the federation, has cut off.
-func (k *keeper) listen(m *Member) {
+func (k *keeper) awaitHeartbeats(m *Member) {
 	cut, since := k.heartbeats.Load(), metav1.Now()
 	if cut != nil && !k.away {
 		since = cut.LastTransitionTime
 	}
 	s := health.NewHeartbeatTracker(since.Time, cut != nil)
-	said := k.hear(m, s, since)
+	said := k.readHeartbeats(m, s, since)
 	k.heartbeats.Store(said)
 	if said != nil {
 		go supervisor.Keep(m.ctx, "registry", func(context.Context) { k.keepListening(m, s, said) })
@@ -42,7 +42,7 @@ func (k *keeper) keepListening(m *Member, s *health.HeartbeatTracker, said *v1be
 			return
 		case <-tick.C:
 		}
-		heard := k.hear(m, s, said.LastTransitionTime)
+		heard := k.readHeartbeats(m, s, said.LastTransitionTime)
 		if !k.heartbeats.CompareAndSwap(said, heard) {
 			return
 		}
@@ -51,8 +51,8 @@ func (k *keeper) keepListening(m *Member, s *health.HeartbeatTracker, said *v1be
 	k.checkNow() // to report it
 }
 
-// hear reads once, and returns what is to be said then; nil: the nodes are waited for no more.
-func (k *keeper) hear(m *Member, s *health.HeartbeatTracker, since metav1.Time) *v1beta1.ClusterCondition {
+// readHeartbeats reads once, and returns what is to be said then; nil: the nodes are waited for no more.
+func (k *keeper) readHeartbeats(m *Member, s *health.HeartbeatTracker, since metav1.Time) *v1beta1.ClusterCondition {
 	renewed, err := k.renewals(m)
 	if apierrors.IsForbidden(err) {
 		m.lacks("leases.coordination.k8s.io", err)
@@ -67,8 +67,8 @@ func (k *keeper) hear(m *Member, s *health.HeartbeatTracker, since metav1.Time) 
 	}
 }
 
-// silent is what the Cluster's status is to say of its nodes; nil: nothing.
-func (k *keeper) silent() *v1beta1.ClusterCondition {
+// heartbeatsCondition returns what the Cluster's status is to say of its nodes; nil: nothing.
+func (k *keeper) heartbeatsCondition() *v1beta1.ClusterCondition {
 	if !k.state.Ready() {
 		return nil
 	}

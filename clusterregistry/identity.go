@@ -42,16 +42,16 @@ func (l *link) identity() string {
 	return uid
 }
 
-// identified is what a probe found, once it is known which cluster answered. Before a cluster is connected its identity is read;
+// checkIdentity returns what a probe found, once it is known which cluster answered. Before a cluster is connected its identity is read;
 // while it is, the inventory does that.
-func (k *keeper) identified(ctx context.Context, found health.Evidence) health.Evidence {
+func (k *keeper) checkIdentity(ctx context.Context, found health.Evidence) health.Evidence {
 	if found.Answer == health.Healthy && k.member == nil {
 		ctx, cancel := context.WithTimeout(ctx, k.registry.options.Timeout)
 		defer cancel()
 		if err := k.link.identify(ctx); err != nil && ctx.Err() != nil {
 			found = health.Evidence{Answer: health.Slow, Detail: noAnswer(k.registry.options.Timeout)}
 		} else if err != nil {
-			found = health.Evidence{Answer: health.Unhealthy, Detail: "namespace " + metav1.NamespaceSystem + " cannot be read: " + why(err)}
+			found = health.Evidence{Answer: health.Unhealthy, Detail: "namespace " + metav1.NamespaceSystem + " cannot be read: " + failureCause(err)}
 		}
 	}
 	k.state.UID = cmp.Or(k.identityOfLink(), k.known.Status.UID)
@@ -90,8 +90,8 @@ func (r *Registry) clustersWith(uid string) (clusters []*v1beta1.Cluster) {
 	return clusters
 }
 
-// replaced tells people that another cluster than before answers by a Cluster's name.
-func (k *keeper) replaced(was, is string) {
+// reportReplaced tells people that another cluster than before answers by a Cluster's name.
+func (k *keeper) reportReplaced(was, is string) {
 	k.registry.recorder.Eventf(k.reference(), corev1.EventTypeWarning, v1beta1.EventClusterReplaced,
 		"it is another cluster than before, or was installed again: its UID was %s and is %s; objects are created there again", was, is)
 }

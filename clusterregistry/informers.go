@@ -38,7 +38,7 @@ func (f *memberInformers) ForResource(gvr schema.GroupVersionResource) cache.Sha
 		return known
 	}
 	i := &memberInformer{SharedIndexInformer: f.all.ForResource(gvr), of: f, resource: gvr}
-	_ = i.SetWatchErrorHandlerWithContext(i.failed) // fails only on a running informer
+	_ = i.SetWatchErrorHandlerWithContext(i.noteError) // fails only on a running informer
 	f.known[gvr] = i
 	if f.started {
 		f.all.Start(f.ctx.Done())
@@ -85,8 +85,8 @@ func (i *memberInformer) Lacking() bool {
 
 var errRightsChanged = errors.New("what the member refused it allows now: it is taken up anew")
 
-// failed hears of each list and watch that ends with an error.
-func (i *memberInformer) failed(ctx context.Context, r *cache.Reflector, err error) {
+// noteError notes each list and watch that ends with an error.
+func (i *memberInformer) noteError(ctx context.Context, r *cache.Reflector, err error) {
 	if i.of.ctx.Err() != nil {
 		return // we ended it ourselves
 	}
@@ -150,7 +150,7 @@ func Slim(o metav1.Object) {
 	o.SetManagedFields(nil)
 }
 
-// missing is what an operator is told of rights that are not there.
-func missing(resource string, err error) string {
+// missingPermission says to an operator which permission is missing.
+func missingPermission(resource string, err error) string {
 	return fmt.Sprintf("the federation cannot see %s here: %s; join the cluster again (kubectl federation join) to give it the rights", resource, v1beta1.Printable(err.Error()))
 }

@@ -56,7 +56,7 @@ func (r *Registry) seeLease() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.isolation.See(lease, time.Now())
+	r.isolation.Observe(lease, time.Now())
 }
 
 // isolate follows the Lease until ctx is done: it cuts this process off, and lets it in again when nobody renews.
@@ -67,9 +67,9 @@ func (r *Registry) isolate(ctx context.Context, changed <-chan struct{}) {
 		r.mu.RLock()
 		as, now := map[*keeper]v1beta1.IsolationMode{}, time.Now()
 		for name, k := range r.keepers {
-			as[k] = r.isolation.Of(name, now)
+			as[k] = r.isolation.ModeOf(name, now)
 		}
-		until := r.isolation.Until()
+		until := r.isolation.EndsAt()
 		r.mu.RUnlock()
 		for k, mode := range as {
 			if k.barrier.set(mode) {

@@ -60,7 +60,7 @@ const healthCheckGap = 100 * time.Millisecond
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
 	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1)}
-	k.barrier.set(r.isolation.Of(name, time.Now()))
+	k.barrier.set(r.isolation.ModeOf(name, time.Now()))
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
 }
@@ -86,11 +86,11 @@ func (k *keeper) run(ctx context.Context) {
 	}()
 	for ctx.Err() == nil {
 		begin := time.Now()
-		if !k.learn(ctx) {
+		if !k.refresh(ctx) {
 			return
 		}
-		k.blackhole(ctx)
-		evidence := k.identified(ctx, k.checkHealth(ctx))
+		k.forwardBlackhole(ctx)
+		evidence := k.checkIdentity(ctx, k.checkHealth(ctx))
 		if ctx.Err() != nil {
 			return
 		}
@@ -100,15 +100,15 @@ func (k *keeper) run(ctx context.Context) {
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
-		k.state.Heartbeats = k.silent()
+		k.state.Heartbeats = k.heartbeatsCondition()
 		k.report(ctx, verdict)
 		k.checkBehind(ctx)
-		k.rest(ctx, begin, verdict.Next)
+		k.waitForNextCheck(ctx, begin, verdict.Next)
 	}
 }
 
-// rest waits until it is time to check again: next after begin, or when woken, but not within healthCheckGap of begin.
-func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) {
+// waitForNextCheck waits until it is time to check again: next after begin, or when woken, but not within healthCheckGap of begin.
+func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next time.Duration) {
 	timer := time.NewTimer(time.Until(begin.Add(next)))
 	defer timer.Stop()
 	select {
@@ -123,9 +123,9 @@ func (k *keeper) rest(ctx context.Context, begin time.Time, next time.Duration) 
 	}
 }
 
-// learn takes the Cluster from the informer, unless our own last write returned a newer one. It
+// refresh takes the Cluster from the informer, unless our own last write returned a newer one. It
 // returns false when the Cluster is gone.
-func (k *keeper) learn(ctx context.Context) bool {
+func (k *keeper) refresh(ctx context.Context) bool {
 	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
 	if err != nil || !exists {
 		return false
@@ -163,20 +163,20 @@ func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
 // checkHealth gathers the evidence of one health check. A cluster that cannot be configured is disconnected first, and so is one that
 // misbehaved.
 func (k *keeper) checkHealth(ctx context.Context) health.Evidence {
-	if reason := k.penalty.stands(time.Now()); reason != "" {
-		k.unlink(errors.New(reason))
+	if reason := k.penalty.reasonNow(time.Now()); reason != "" {
+		k.dropLink(errors.New(reason))
 		return health.Evidence{Answer: health.ExceedsLimits, Detail: reason}
 	}
-	if err := k.configure(); err != nil {
-		k.unlink(err)
+	if err := k.updateLink(); err != nil {
+		k.dropLink(err)
 		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
 	}
 	defer k.observeHealthCheck(time.Now())
 	return k.link.checkHealth(ctx, k.registry.options.Timeout)
 }
 
-// configure makes the link anew where address or credential changed, and hands it a changed token.
-func (k *keeper) configure() error {
+// updateLink makes a new link where address or credential changed, and hands it a changed token.
+func (k *keeper) updateLink() error {
 	secret, err := k.secret()
 	if err != nil {
 		return err
@@ -240,8 +240,8 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.member = m
 	klog.FromContext(ctx).V(1).Info("Connected")
-	if k.returned() {
-		k.listen(m)
+	if k.needsHeartbeats() {
+		k.awaitHeartbeats(m)
 		k.away, k.found = false, false
 	}
 	k.heard.Store(true)
@@ -250,9 +250,9 @@ func (k *keeper) connect(ctx context.Context) {
 	go supervisor.Keep(m.ctx, "registry", func(ctx context.Context) { k.keepToken(ctx, link, cluster) })
 }
 
-// returned reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is
+// needsHeartbeats reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is
 // not known whether it was away: nobody may have been able to write that.
-func (k *keeper) returned() bool { return k.away || k.found || k.heartbeats.Load() != nil }
+func (k *keeper) needsHeartbeats() bool { return k.away || k.found || k.heartbeats.Load() != nil }
 
 // engage makes a Member, presents it, and lets its informers run.
 func (k *keeper) engage(ctx context.Context) (*Member, error) {
@@ -261,11 +261,11 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 		return nil, err
 	}
 	m.lacks = k.tellLacking()
-	k.heard.Store(!k.returned())
+	k.heard.Store(!k.needsHeartbeats())
 	m.silent = func() bool { return !k.heard.Load() || k.heartbeats.Load() != nil }
-	for _, f := range k.registry.present(m) {
+	for _, f := range k.registry.announce(m) {
 		if err := f.engage(m); err != nil {
-			k.registry.drop(m)
+			k.registry.forget(m)
 			m.cancel(err)
 			return nil, err
 		}
@@ -274,8 +274,8 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// unlink ends the Member, and has the next check begin with a new link.
-func (k *keeper) unlink(cause error) {
+// dropLink ends the Member, and has the next check begin with a new link.
+func (k *keeper) dropLink(cause error) {
 	k.disconnect(cause)
 	if k.link != nil {
 		k.link.close()
@@ -286,7 +286,7 @@ func (k *keeper) unlink(cause error) {
 // disconnect ends the Member, if there is one, and every connection.
 func (k *keeper) disconnect(cause error) {
 	if k.member != nil {
-		k.registry.drop(k.member)
+		k.registry.forget(k.member)
 		k.member.cancel(cause)
 		k.member = nil
 		k.link.close()

@@ -47,7 +47,7 @@ func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *ba
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
 	direct := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
-	dial := barrier.dial(direct)
+	dial := barrier.wrapDialer(direct)
 	l.dialer = connrotation.NewDialer(l.listen(dial, broken))
 	var err error
 	if l.client, err = l.newClient(l.dialer.DialContext, nil); err != nil {
@@ -132,15 +132,15 @@ func (l *link) checkHealth(ctx context.Context, timeout time.Duration) health.Ev
 	case err != nil && ctx.Err() != nil:
 		return health.Evidence{Answer: health.Unreachable, Detail: noAnswer(timeout)}
 	case isNotTrusted(err):
-		return health.Evidence{Answer: health.NotTrusted, Detail: why(err)}
+		return health.Evidence{Answer: health.NotTrusted, Detail: failureCause(err)}
 	case err != nil:
-		return health.Evidence{Answer: health.Unreachable, Detail: why(err)}
+		return health.Evidence{Answer: health.Unreachable, Detail: failureCause(err)}
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return health.Evidence{Answer: health.CredentialRejected, Detail: fmt.Sprintf("%d %s", status, http.StatusText(status))}
 	case status == http.StatusOK && body == "ok":
 		return health.Evidence{Answer: health.Healthy}
 	default:
-		return health.Evidence{Answer: health.Unhealthy, Detail: unhealthy(status, body)}
+		return health.Evidence{Answer: health.Unhealthy, Detail: failedChecks(status, body)}
 	}
 }
 
@@ -166,8 +166,8 @@ func (l *link) get(ctx context.Context, by *http.Client, path string) (int, stri
 
 func noAnswer(timeout time.Duration) string { return fmt.Sprintf("no answer within %v", timeout) }
 
-// unhealthy names the checks that failed: the lines that begin with "[-]".
-func unhealthy(status int, body string) string {
+// failedChecks names the checks that failed: the lines that begin with "[-]".
+func failedChecks(status int, body string) string {
 	var failed []string
 	for line := range strings.Lines(body) {
 		if name, ok := strings.CutPrefix(line, "[-]"); ok {
@@ -184,8 +184,8 @@ func unhealthy(status int, body string) string {
 	return fmt.Sprintf("%d, failed: %s", status, strings.Join(failed, ", "))
 }
 
-// why is the cause of a failed request without what differs each time, such as the port dialled from.
-func why(err error) string {
+// failureCause returns the cause of a failed request without what differs each time, such as the port dialled from.
+func failureCause(err error) string {
 	var errno syscall.Errno
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError

@@ -37,8 +37,8 @@ func (p *penalty) impose(reason string, now time.Time) {
 	p.reason = fmt.Sprintf("%s; it is left alone until %s", reason, p.until.UTC().Format(time.RFC3339))
 }
 
-// stands returns why the member is left alone now; "": it is not.
-func (p *penalty) stands(now time.Time) string {
+// reasonNow returns why the member is left alone now; "": it is not.
+func (p *penalty) reasonNow(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Before(p.until) {

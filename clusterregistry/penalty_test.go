@@ -18,13 +18,13 @@ func TestPenaltiesGrow(t *testing.T) {
 	for i, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 		p.impose("too much", now)
 		p.impose("too much, again", now.Add(time.Second)) // as other requests end with it
-		if p.stands(now.Add(want-1)) == "" || p.stands(now.Add(want)) != "" {
+		if p.reasonNow(now.Add(want-1)) == "" || p.reasonNow(now.Add(want)) != "" {
 			t.Errorf("penalty %d does not last %v", i, want)
 		}
 		now = now.Add(want + time.Minute)
 	}
 	now = now.Add(2 * lastPenalty)
-	if p.impose("too much", now); p.stands(now.Add(firstPenalty)) != "" {
+	if p.impose("too much", now); p.reasonNow(now.Add(firstPenalty)) != "" {
 		t.Error("a member that was well for long is not forgiven")
 	}
 }

@@ -219,7 +219,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	if _, err := r.secrets.AddEventHandler(onChange(func(string) { r.wakeAll() })); err != nil {
 		return err
 	}
-	if _, err := r.clusters.AddEventHandler(onChange(func(name string) { r.sync(ctx, name) })); err != nil {
+	if _, err := r.clusters.AddEventHandler(onChange(func(name string) { r.syncKeeper(ctx, name) })); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -251,8 +251,8 @@ func onChange(do func(key string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle}
 }
 
-// sync starts, wakes or stops the keeper of a cluster.
-func (r *Registry) sync(ctx context.Context, name string) {
+// syncKeeper starts, wakes or stops the keeper of a cluster.
+func (r *Registry) syncKeeper(ctx context.Context, name string) {
 	_, exists, _ := r.clusters.GetIndexer().GetByKey(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,8 +277,8 @@ func (r *Registry) wakeAll() {
 	}
 }
 
-// drop forgets m, unless another connection to the cluster has taken its place.
-func (r *Registry) drop(m *Member) {
+// forget forgets m, unless another connection to the cluster has taken its place.
+func (r *Registry) forget(m *Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.members[m.Name] == m {

@@ -44,7 +44,7 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		klog.FromContext(ctx).Error(err, "Failed to update the Cluster's status")
 	}
 	if wrote && was != "" && status.UID != was {
-		k.replaced(was, status.UID)
+		k.reportReplaced(was, status.UID)
 	}
 }
 
@@ -103,7 +103,7 @@ func (k *keeper) tellLacking() func(resource string, err error) {
 	return func(resource string, err error) {
 		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
 		if k.registry.reports() {
-			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missing(resource, err))
+			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missingPermission(resource, err))
 		}
 	}
 }

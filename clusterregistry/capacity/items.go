@@ -27,14 +27,14 @@ type pod struct {
 	room.Pod
 }
 
-func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
+func identityOf(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 }
 
-// metered is keep, and counts what is kept.
-func metered(meter *limits.Meter) func(any) (any, error) {
+// meteredTransform is transform, and counts what is kept.
+func meteredTransform(meter *limits.Meter) func(any) (any, error) {
 	return func(obj any) (any, error) {
-		kept, err := keep(obj)
+		kept, err := transform(obj)
 		if kept == obj {
 			return kept, err // it was kept, and counted, before
 		}
@@ -48,16 +48,16 @@ func metered(meter *limits.Meter) func(any) (any, error) {
 	}
 }
 
-// keep is the transform of both informers.
-func keep(obj any) (any, error) {
+// transform is the transform of both informers.
+func transform(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Node:
-		return &node{identity(&o.ObjectMeta), room.Node{Name: o.Name, Allocatable: room.Of(o.Status.Allocatable), Usable: room.UsableNode(o)}}, nil
+		return &node{identityOf(&o.ObjectMeta), room.Node{Name: o.Name, Allocatable: room.AmountsOf(o.Status.Allocatable), Usable: room.UsableNode(o)}}, nil
 	case *corev1.Pod:
-		p := &pod{ObjectMeta: identity(&o.ObjectMeta), Pod: room.Pod{Node: o.Spec.NodeName}}
-		p.Requests = room.Of(resource.PodRequests(o, resource.PodResourcesOptions{}))
+		p := &pod{ObjectMeta: identityOf(&o.ObjectMeta), Pod: room.Pod{Node: o.Spec.NodeName}}
+		p.Requests = room.AmountsOf(resource.PodRequests(o, resource.PodResourcesOptions{}))
 		if p.Node == "" {
-			p.unscheduled(o)
+			p.noteUnscheduled(o)
 		}
 		return p, nil
 	case *node, *pod:
@@ -67,16 +67,16 @@ func keep(obj any) (any, error) {
 	}
 }
 
-// unscheduled notes of a pod that is on no node since when there is no room for it, and whose it is. A member whose clock is ahead
+// noteUnscheduled notes of a pod that is on no node since when there is no room for it, and whose it is. A member whose clock is ahead
 // says a time that is yet to come: there, what counts is when we were told.
-func (p *pod) unscheduled(o *corev1.Pod) {
+func (p *pod) noteUnscheduled(o *corev1.Pod) {
 	for _, c := range o.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && o.DeletionTimestamp == nil {
 			if p.Unschedulable = c.LastTransitionTime.Time; p.Unschedulable.After(time.Now()) {
 				p.Unschedulable = time.Now()
 			}
 			p.Workload = workload(o)
-			p.Message = room.Said(c.Message)
+			p.Message = room.BoundMessage(c.Message)
 		}
 	}
 }
@@ -104,8 +104,8 @@ func workload(o *corev1.Pod) room.Workload {
 	return room.Workload{}
 }
 
-// same reports whether two states of a node or a pod are the same for us.
-func same(a, b any) bool {
+// sameState reports whether two states of a node or a pod are the same for us.
+func sameState(a, b any) bool {
 	switch x := a.(type) {
 	case *node:
 		y, ok := b.(*node)

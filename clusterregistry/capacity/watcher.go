@@ -66,7 +66,7 @@ func (e Engager) watch(ctx context.Context, name string, client kubernetes.Inter
 	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(running)).Core().V1().Pods().Informer()
 	w := &watcher{Options: e.Options, name: name, nodes: nodes, pods: pods, changed: make(chan struct{}, 1)}
 	for resource, i := range map[string]cache.SharedIndexInformer{"nodes": nodes, "pods": pods} {
-		if err := i.SetTransform(metered(meter)); err != nil {
+		if err := i.SetTransform(meteredTransform(meter)); err != nil {
 			return err
 		}
 		if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -107,7 +107,7 @@ func (w *watcher) handler() cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(was, is any) {
-		if !same(was, is) {
+		if !sameState(was, is) {
 			changed(is)
 		}
 	}}
@@ -126,7 +126,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-w.changed:
 		case <-timer.C:
 		}
-		if next := w.pass(ctx); next > 0 {
+		if next := w.sumUp(ctx); next > 0 {
 			timer.Reset(next)
 		}
 		select { // a burst of changes is summed up once
@@ -137,18 +137,18 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// pass sums up, and writes if that is due. It returns when to come again though nothing changes; 0: not at all.
-func (w *watcher) pass(ctx context.Context) time.Duration {
+// sumUp sums up, and writes if that is due. It returns when to come again though nothing changes; 0: not at all.
+func (w *watcher) sumUp(ctx context.Context) time.Duration {
 	now := time.Now()
 	if w.uid == "" {
-		if err := w.learn(ctx); err != nil {
+		if err := w.readStatus(ctx); err != nil {
 			return w.retry(ctx, err)
 		}
 	}
 	s := w.summarize(now)
-	if w.written == nil || !room.Same(w.written, &s.ClusterCapacity) {
+	if w.written == nil || !room.SameCapacity(w.written, &s.ClusterCapacity) {
 		due := w.at.Add(w.Every)
-		if w.written != nil && now.Before(due) && !room.More(w.written, &s.ClusterCapacity) {
+		if w.written != nil && now.Before(due) && !room.HasMoreUnschedulable(w.written, &s.ClusterCapacity) {
 			return due.Sub(now)
 		}
 		if err := w.write(ctx, &s.ClusterCapacity); apierrors.IsConflict(err) {
@@ -186,8 +186,8 @@ func (w *watcher) summarize(now time.Time) room.Summary {
 	return room.Summarize(nodes, pods, room.Settings{Unschedulable: w.Unschedulable}, now)
 }
 
-// learn reads what the Cluster says so far, so that a new connection writes only what is new.
-func (w *watcher) learn(ctx context.Context) error {
+// readStatus reads what the Cluster says so far, so that a new connection writes only what is new.
+func (w *watcher) readStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	u, err := w.Client.Resource(v1beta1.ClustersResource).Get(ctx, w.name, metav1.GetOptions{})

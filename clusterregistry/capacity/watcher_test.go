@@ -211,20 +211,20 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 }
 
 func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
-	a, err := keep(newNode("a", "4"))
+	a, err := transform(newNode("a", "4"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	beat := newNode("a", "4")
 	beat.Status.Conditions[0].LastHeartbeatTime, beat.ResourceVersion = metav1.Now(), "7"
-	b, err := keep(beat)
-	if err != nil || !same(a, b) {
+	b, err := transform(beat)
+	if err != nil || !sameState(a, b) {
 		t.Errorf("%v: %+v and %+v differ", err, a, b)
 	}
-	if again, err := keep(b); err != nil || again != b {
+	if again, err := transform(b); err != nil || again != b {
 		t.Errorf("kept twice: %v, %v", again, err)
 	}
-	if _, err := keep(&corev1.Secret{}); err == nil {
+	if _, err := transform(&corev1.Secret{}); err == nil {
 		t.Error("a Secret is kept")
 	}
 	if room.UsableNode(beat) != true {

@@ -19,14 +19,14 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 	case Healthy:
 		return []v1beta1.ClusterCondition{condition(v1beta1.ClusterReady, corev1.ConditionTrue, v1beta1.ReasonClusterReady, "/healthz responded with ok"), reachable}
 	case Slow:
-		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz did not respond in time", e)), reachable}
+		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, withDetail("/healthz did not respond in time", e)), reachable}
 	case Unhealthy:
-		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, detail("/healthz responded without ok", e)), reachable}
+		return []v1beta1.ClusterCondition{notReady(v1beta1.ReasonClusterNotReady, withDetail("/healthz responded without ok", e)), reachable}
 	case CredentialRejected:
-		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRejected, detail("the cluster refuses the credential in its Secret", e)), reachable}
+		return []v1beta1.ClusterCondition{notReady(ReasonCredentialRejected, withDetail("the cluster refuses the credential in its Secret", e)), reachable}
 	case NotTrusted:
 		return []v1beta1.ClusterCondition{
-			notReady(ReasonNotTrusted, detail("the certificate of the cluster's API is not trusted", e)),
+			notReady(ReasonNotTrusted, withDetail("the certificate of the cluster's API is not trusted", e)),
 			condition(v1beta1.ClusterOffline, corev1.ConditionUnknown, ReasonNotTrusted, "it is not known whether it is the cluster that answers"),
 		}
 	case ExceedsLimits:
@@ -38,7 +38,7 @@ func conditions(e Evidence) []v1beta1.ClusterCondition {
 		}
 	case Unreachable:
 		return []v1beta1.ClusterCondition{
-			notReady(v1beta1.ReasonClusterNotReachable, detail("cluster is not reachable", e)),
+			notReady(v1beta1.ReasonClusterNotReachable, withDetail("cluster is not reachable", e)),
 			condition(v1beta1.ClusterOffline, corev1.ConditionTrue, v1beta1.ReasonClusterNotReachable, "cluster is not reachable"),
 		}
 	default:
@@ -53,20 +53,20 @@ func condition(t v1beta1.ClusterConditionType, s corev1.ConditionStatus, reason,
 	return v1beta1.ClusterCondition{Type: t, Status: s, Reason: reason, Message: v1beta1.Printable(message)}
 }
 
-func detail(message string, e Evidence) string {
+func withDetail(message string, e Evidence) string {
 	if e.Detail == "" {
 		return message
 	}
 	return message + ": " + e.Detail
 }
 
-// merge dates the new conditions. While a cluster stays unreachable it keeps the message of the
+// mergeConditions dates the new conditions. While a cluster stays unreachable it keeps the message of the
 // first failure: refused and timed out take turns while a cluster restarts, and each would be a write.
-func merge(old, new []v1beta1.ClusterCondition, now time.Time) []v1beta1.ClusterCondition {
+func mergeConditions(old, new []v1beta1.ClusterCondition, now time.Time) []v1beta1.ClusterCondition {
 	for i := range new {
 		c := &new[i]
 		c.LastProbeTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-		was := find(old, c.Type)
+		was := findCondition(old, c.Type)
 		if was == nil || was.Status != c.Status {
 			continue
 		}
@@ -78,7 +78,7 @@ func merge(old, new []v1beta1.ClusterCondition, now time.Time) []v1beta1.Cluster
 	return new
 }
 
-func find(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType) *v1beta1.ClusterCondition {
+func findCondition(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType) *v1beta1.ClusterCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {
 			return &conditions[i]
@@ -88,7 +88,7 @@ func find(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType)
 }
 
 func status(conditions []v1beta1.ClusterCondition, t v1beta1.ClusterConditionType) corev1.ConditionStatus {
-	if c := find(conditions, t); c != nil {
+	if c := findCondition(conditions, t); c != nil {
 		return c.Status
 	}
 	return corev1.ConditionUnknown

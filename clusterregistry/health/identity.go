@@ -18,7 +18,7 @@ func DuplicateOf(c *v1beta1.Cluster, uid string, clusters []*v1beta1.Cluster) (u
 	}
 	var first *v1beta1.Cluster
 	for _, other := range clusters {
-		if other.Name != c.Name && other.Status.UID == uid && precedes(other, c, uid) && (first == nil || precedes(other, first, uid)) {
+		if other.Name != c.Name && other.Status.UID == uid && isUsedRather(other, c, uid) && (first == nil || isUsedRather(other, first, uid)) {
 			first = other
 		}
 	}
@@ -28,8 +28,8 @@ func DuplicateOf(c *v1beta1.Cluster, uid string, clusters []*v1beta1.Cluster) (u
 	return first.Name
 }
 
-// precedes reports whether a is used rather than b, where both are the cluster with the UID.
-func precedes(a, b *v1beta1.Cluster, uid string) bool {
+// isUsedRather reports whether a is used rather than b, where both are the cluster with the UID.
+func isUsedRather(a, b *v1beta1.Cluster, uid string) bool {
 	if a, b := isDuplicate(a), isDuplicate(b); a != b {
 		return b
 	}

@@ -101,7 +101,7 @@ func (s State) Ready() bool {
 
 // LostSince is since when the cluster cannot be used; zero while it can, and before the first verdict.
 func (s State) LostSince() time.Time {
-	if c := find(s.Conditions, v1beta1.ClusterReady); c != nil && c.Status != corev1.ConditionTrue {
+	if c := findCondition(s.Conditions, v1beta1.ClusterReady); c != nil && c.Status != corev1.ConditionTrue {
 		return c.LastTransitionTime.Time
 	}
 	return time.Time{}
@@ -119,11 +119,11 @@ type Verdict struct {
 
 // Judge weighs the evidence of one check, made at now, against what was known.
 func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
-	next := prev.count(e.Answer)
+	next := prev.countCheck(e.Answer)
 	notReady := status(prev.Conditions, v1beta1.ClusterReady) == corev1.ConditionFalse
 	switch {
-	case p.convinced(next, notReady):
-		next.Conditions = merge(prev.Conditions, conditions(e), now)
+	case p.isConvinced(next, notReady):
+		next.Conditions = mergeConditions(prev.Conditions, conditions(e), now)
 		return Verdict{State: next, Next: p.Period, Transition: transition(prev.Conditions, next.Conditions)}
 	case notReady:
 		return Verdict{State: next, Next: p.Period}
@@ -132,8 +132,8 @@ func Judge(prev State, e Evidence, p Policy, now time.Time) Verdict {
 	}
 }
 
-// count returns the state with one more check counted.
-func (s State) count(a Answer) State {
+// countCheck returns the state with one more check counted.
+func (s State) countCheck(a Answer) State {
 	if s.Answer != a {
 		s.Answer, s.Streak = a, 0
 	}
@@ -145,8 +145,8 @@ func (s State) count(a Answer) State {
 	return s
 }
 
-// convinced reports whether the checks counted in s suffice to believe the last one.
-func (p Policy) convinced(s State, notReady bool) bool {
+// isConvinced reports whether the checks counted in s suffice to believe the last one.
+func (p Policy) isConvinced(s State, notReady bool) bool {
 	switch {
 	case s.Answer == Healthy || s.Answer == Misconfigured || s.Answer == ExceedsLimits || s.Answer == Duplicate: // facts that a second check would only repeat
 		return true
@@ -160,7 +160,7 @@ func (p Policy) convinced(s State, notReady bool) bool {
 }
 
 func transition(old, new []v1beta1.ClusterCondition) *v1beta1.ClusterCondition {
-	was, is := find(old, v1beta1.ClusterReady), find(new, v1beta1.ClusterReady)
+	was, is := findCondition(old, v1beta1.ClusterReady), findCondition(new, v1beta1.ClusterReady)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return nil
 	}

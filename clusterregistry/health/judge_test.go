@@ -29,7 +29,7 @@ func say(s State) string {
 	if len(s.Conditions) == 0 {
 		return "unknown"
 	}
-	ready := find(s.Conditions, v1beta1.ClusterReady)
+	ready := findCondition(s.Conditions, v1beta1.ClusterReady)
 	return string(ready.Status) + "/" + string(status(s.Conditions, v1beta1.ClusterOffline)) + " " + ready.Reason
 }
 
@@ -113,7 +113,7 @@ func TestConditionsAreWordedAndDated(t *testing.T) {
 	for i, check := range []string{"ok", "timeout", "refused", "timeout", "timeout", "timeout"} {
 		s = Judge(s, words[check], DefaultPolicy(), start.Add(time.Duration(i)*time.Second)).State
 	}
-	ready, offline := find(s.Conditions, v1beta1.ClusterReady), find(s.Conditions, v1beta1.ClusterOffline)
+	ready, offline := findCondition(s.Conditions, v1beta1.ClusterReady), findCondition(s.Conditions, v1beta1.ClusterOffline)
 	if want := "cluster is not reachable: connection refused"; ready.Message != want {
 		t.Errorf("Ready says %q, want %q: of the failure at the transition", ready.Message, want)
 	}

@@ -30,8 +30,8 @@ type Inventory struct {
 // maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
 const maxZones = 16
 
-// Own returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale, TopologyMismatch and FencesMissing.
-func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
+// OwnConditions returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale, TopologyMismatch and FencesMissing.
+func OwnConditions(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
 		switch c.Type {
 		case v1beta1.ClusterReady, v1beta1.ClusterOffline, v1beta1.ClusterNodeHeartbeatsStale, v1beta1.ClusterTopologyMismatch, v1beta1.ClusterFencesMissing:
@@ -43,7 +43,7 @@ func Own(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition)
 
 // Restore returns the State that a Cluster's conditions tell of, before the first check.
 func Restore(conditions []v1beta1.ClusterCondition) (s State) {
-	for _, c := range Own(conditions) {
+	for _, c := range OwnConditions(conditions) {
 		switch c.Type {
 		case v1beta1.ClusterNodeHeartbeatsStale:
 			s.Heartbeats = &c
@@ -66,19 +66,19 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion, next.InaccessibleResources = inv.Zones, inv.Region, inv.Version, inv.Forbidden
 	}
-	for _, c := range []*v1beta1.ClusterCondition{mismatch(prev.Conditions, pinned, s, inv), unfenced(prev.Conditions, s, inv)} {
+	for _, c := range []*v1beta1.ClusterCondition{topologyMismatch(prev.Conditions, pinned, s, inv), fencesMissing(prev.Conditions, s, inv)} {
 		if c != nil {
 			next.Conditions = append(next.Conditions, *c)
 		}
 	}
-	pin(&next, pinned)
+	applyPinned(&next, pinned)
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
-		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.InaccessibleResources, prev.InaccessibleResources) && sameConditions(next.Conditions, Own(prev.Conditions))
+		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.InaccessibleResources, prev.InaccessibleResources) && sameConditions(next.Conditions, OwnConditions(prev.Conditions))
 	return next, !same
 }
 
-// pin puts what is pinned into a status.
-func pin(s *v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology) {
+// applyPinned puts what is pinned into a status.
+func applyPinned(s *v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology) {
 	if pinned == nil {
 		return
 	}
@@ -90,10 +90,10 @@ func pin(s *v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology) {
 	}
 }
 
-// mismatch is the condition that nodes say something else than what is pinned; nil where they do not. Of a cluster that is away, what was
+// topologyMismatch returns the condition that nodes say something else than what is pinned; nil where they do not. Of a cluster that is away, what was
 // known stays.
-func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, s State, inv *Inventory) *v1beta1.ClusterCondition {
-	was := find(prev, v1beta1.ClusterTopologyMismatch)
+func topologyMismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, s State, inv *Inventory) *v1beta1.ClusterCondition {
+	was := findCondition(prev, v1beta1.ClusterTopologyMismatch)
 	switch {
 	case pinned == nil:
 		return nil
@@ -112,26 +112,26 @@ func mismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTopology, 
 	if len(said) == 0 {
 		return nil
 	}
-	return dated(was, s, condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
+	return keepTransitionTime(was, s, condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
 		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", ")))
 }
 
-// unfenced is the condition that no fences hold our account; nil where they do. Of a cluster that is away, what was known stays.
-func unfenced(prev []v1beta1.ClusterCondition, s State, inv *Inventory) *v1beta1.ClusterCondition {
-	was := find(prev, v1beta1.ClusterFencesMissing)
+// fencesMissing returns the condition that no fences hold our account; nil where they do. Of a cluster that is away, what was known stays.
+func fencesMissing(prev []v1beta1.ClusterCondition, s State, inv *Inventory) *v1beta1.ClusterCondition {
+	was := findCondition(prev, v1beta1.ClusterFencesMissing)
 	switch {
 	case inv == nil:
 		return was
 	case !inv.Unfenced:
 		return nil
 	}
-	return dated(was, s, condition(v1beta1.ClusterFencesMissing, corev1.ConditionTrue, v1beta1.ReasonNotRefused,
+	return keepTransitionTime(was, s, condition(v1beta1.ClusterFencesMissing, corev1.ConditionTrue, v1beta1.ReasonNotRefused,
 		"the cluster lets the federation's account write what the federation does not manage: nothing but its rights bounds whoever has its credential. Kubernetes 1.30 and newer have fences: join the cluster again"))
 }
 
-// dated gives a condition that was there before its time, and another the time of the check.
-func dated(was *v1beta1.ClusterCondition, s State, c v1beta1.ClusterCondition) *v1beta1.ClusterCondition {
-	if ready := find(s.Conditions, v1beta1.ClusterReady); ready != nil {
+// keepTransitionTime gives a condition that was there before its time, and another the time of the check.
+func keepTransitionTime(was *v1beta1.ClusterCondition, s State, c v1beta1.ClusterCondition) *v1beta1.ClusterCondition {
+	if ready := findCondition(s.Conditions, v1beta1.ClusterReady); ready != nil {
 		c.LastProbeTime, c.LastTransitionTime = ready.LastProbeTime, ready.LastProbeTime
 	}
 	if was != nil {
@@ -143,7 +143,7 @@ func dated(was *v1beta1.ClusterCondition, s State, c v1beta1.ClusterCondition) *
 // sameConditions compares by type: in which order an apply leaves the conditions of several managers, the API decides.
 func sameConditions(a, b []v1beta1.ClusterCondition) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c v1beta1.ClusterCondition) bool {
-		other := find(b, c.Type)
+		other := findCondition(b, c.Type)
 		return other == nil || !sameCondition(c, *other)
 	})
 }
@@ -158,10 +158,10 @@ func sameCondition(a, b v1beta1.ClusterCondition) bool {
 func Topology(nodes []map[string]string) (zones []string, region string) {
 	byRegion := map[string]int{}
 	for _, labels := range nodes {
-		if zone := first(labels, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone); zone != "" && !slices.Contains(zones, zone) {
+		if zone := firstLabel(labels, corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone); zone != "" && !slices.Contains(zones, zone) {
 			zones = append(zones, zone)
 		}
-		if r := first(labels, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion); r != "" {
+		if r := firstLabel(labels, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion); r != "" {
 			byRegion[r]++
 		}
 	}
@@ -175,7 +175,7 @@ func Topology(nodes []map[string]string) (zones []string, region string) {
 	return zones, region
 }
 
-func first(labels map[string]string, keys ...string) string {
+func firstLabel(labels map[string]string, keys ...string) string {
 	for _, key := range keys {
 		if v := labels[key]; v != "" && len(validation.IsValidLabelValue(v)) == 0 {
 			return v

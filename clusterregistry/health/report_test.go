@@ -34,18 +34,18 @@ func TestReportAsksForNoWriteWhenOnlyTimePassed(t *testing.T) {
 func TestReportSaysThatFencesAreMissing(t *testing.T) {
 	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
 	first, _ := Report(v1beta1.ClusterStatus{}, nil, s, &Inventory{Unfenced: true})
-	c := find(first.Conditions, v1beta1.ClusterFencesMissing)
+	c := findCondition(first.Conditions, v1beta1.ClusterFencesMissing)
 	if c == nil || c.Status != "True" || c.Reason != v1beta1.ReasonNotRefused || c.LastTransitionTime.Time != start {
 		t.Fatalf("%+v", first.Conditions)
 	}
 	later := Judge(s, words["ok"], DefaultPolicy(), start.Add(time.Hour)).State
-	if again, changed := Report(first, nil, later, &Inventory{Unfenced: true}); changed || find(again.Conditions, v1beta1.ClusterFencesMissing).LastTransitionTime != c.LastTransitionTime {
+	if again, changed := Report(first, nil, later, &Inventory{Unfenced: true}); changed || findCondition(again.Conditions, v1beta1.ClusterFencesMissing).LastTransitionTime != c.LastTransitionTime {
 		t.Errorf("changed: %t, %+v", changed, again.Conditions)
 	}
-	if away, _ := Report(first, nil, later, nil); find(away.Conditions, v1beta1.ClusterFencesMissing) == nil {
+	if away, _ := Report(first, nil, later, nil); findCondition(away.Conditions, v1beta1.ClusterFencesMissing) == nil {
 		t.Error("it is forgotten while the cluster is away")
 	}
-	if fenced, changed := Report(first, nil, later, &Inventory{}); !changed || find(fenced.Conditions, v1beta1.ClusterFencesMissing) != nil {
+	if fenced, changed := Report(first, nil, later, &Inventory{}); !changed || findCondition(fenced.Conditions, v1beta1.ClusterFencesMissing) != nil {
 		t.Errorf("with fences: %+v", fenced.Conditions)
 	}
 }
@@ -140,27 +140,27 @@ func TestPinnedTopology(t *testing.T) {
 	if got.Region != "west" || !slices.Equal(got.Zones, []string{"west-1a", "west-1b"}) {
 		t.Errorf("region %s, zones %v", got.Region, got.Zones)
 	}
-	c := find(got.Conditions, v1beta1.ClusterTopologyMismatch)
+	c := findCondition(got.Conditions, v1beta1.ClusterTopologyMismatch)
 	if c == nil || c.Reason != "NodeLabelsDiffer" || c.LastTransitionTime.IsZero() || !strings.Contains(c.Message, `region "east" is not "west", zone "east-1a" is not among`) {
 		t.Fatalf("%v", c)
 	}
 	if _, changed := Report(got, west, at(State{}), lies); changed {
 		t.Error("the same again is a change")
 	}
-	if away, _ := Report(got, west, State{}, nil); find(away.Conditions, v1beta1.ClusterTopologyMismatch) == nil || away.Region != "west" {
+	if away, _ := Report(got, west, State{}, nil); findCondition(away.Conditions, v1beta1.ClusterTopologyMismatch) == nil || away.Region != "west" {
 		t.Errorf("while it is away: %+v", away)
 	}
-	if s := Restore(got.Conditions); find(s.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+	if s := Restore(got.Conditions); findCondition(s.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
 		t.Error("it would be there for ever")
 	}
 	honest, changed := Report(got, west, at(State{}), &Inventory{Zones: []string{"west-1a"}, Region: "west"})
-	if !changed || find(honest.Conditions, v1beta1.ClusterTopologyMismatch) != nil || len(honest.Zones) != 2 {
+	if !changed || findCondition(honest.Conditions, v1beta1.ClusterTopologyMismatch) != nil || len(honest.Zones) != 2 {
 		t.Errorf("%+v", honest)
 	}
-	if free, _ := Report(got, nil, at(State{}), lies); free.Region != "east" || len(free.Zones) != 2 || find(free.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+	if free, _ := Report(got, nil, at(State{}), lies); free.Region != "east" || len(free.Zones) != 2 || findCondition(free.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
 		t.Errorf("not pinned: %+v", free)
 	}
-	if silent, _ := Report(v1beta1.ClusterStatus{}, west, at(State{}), &Inventory{}); silent.Region != "west" || find(silent.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
+	if silent, _ := Report(v1beta1.ClusterStatus{}, west, at(State{}), &Inventory{}); silent.Region != "west" || findCondition(silent.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
 		t.Errorf("nodes without labels: %+v", silent)
 	}
 }

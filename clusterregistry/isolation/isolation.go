@@ -32,9 +32,9 @@ type Seen struct {
 	found   bool // the first look found this drill's
 }
 
-// See takes the Lease in as it is now; nil: there is none. What the first look finds is believed as far as the clock of who renewed it and ours agree
+// Observe takes the Lease in as it is now; nil: there is none. What the first look finds is believed as far as the clock of who renewed it and ours agree
 // that it still lasts; after that only this process's own clock counts.
-func (s *Seen) See(lease *coordinationv1.Lease, now time.Time) {
+func (s *Seen) Observe(lease *coordinationv1.Lease, now time.Time) {
 	first := !s.known
 	s.known = true
 	drill, is, renewed := Read(lease)
@@ -64,7 +64,7 @@ type Blackhole struct {
 
 // Blackhole is what the node agents of a cluster are asked for.
 func (s *Seen) Blackhole(cluster string, now time.Time) Blackhole {
-	if s.Of(cluster, now) == "" || !s.is.Blackhole {
+	if s.ModeOf(cluster, now) == "" || !s.is.Blackhole {
 		return Blackhole{}
 	}
 	return Blackhole{Drill: s.drill, Renewed: s.renewed, Until: s.until, Found: s.found}
@@ -73,8 +73,8 @@ func (s *Seen) Blackhole(cluster string, now time.Time) Blackhole {
 // Known reports whether the Lease has been looked for at all.
 func (s *Seen) Known() bool { return s.known }
 
-// Of is how a cluster is isolated; "": it is not.
-func (s *Seen) Of(cluster string, now time.Time) v1beta1.IsolationMode {
+// ModeOf returns how a cluster is isolated; "": it is not.
+func (s *Seen) ModeOf(cluster string, now time.Time) v1beta1.IsolationMode {
 	if !now.Before(s.until) || !slices.Contains(s.is.Clusters, cluster) {
 		return ""
 	}
@@ -89,8 +89,8 @@ func (s *Seen) Clusters(now time.Time) []string {
 	return s.is.Clusters
 }
 
-// Until is when the isolation ends if it is not renewed; the zero time where there is none.
-func (s *Seen) Until() time.Time { return s.until }
+// EndsAt returns when the isolation ends if it is not renewed; the zero time where there is none.
+func (s *Seen) EndsAt() time.Time { return s.until }
 
 // Read is what a Lease says: the UID of the drill that holds it, whom it isolates, and when it was renewed. "" where nobody holds it, or it cannot be
 // read.
@@ -116,14 +116,14 @@ func Renewed(was *coordinationv1.Lease, drill string, is v1beta1.Isolation, now 
 	if was != nil {
 		lease = was
 	}
-	lease = Held(lease, drill, now)
+	lease = RenewedLease(lease, drill, now)
 	text, _ := json.Marshal(is) // strings
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1beta1.IsolationAnnotation, string(text))
 	return lease
 }
 
-// Held is the Lease of a member's node agents as a drill renews it now.
-func Held(was *coordinationv1.Lease, drill string, now time.Time) *coordinationv1.Lease {
+// RenewedLease returns the Lease of a member's node agents as a drill renews it now.
+func RenewedLease(was *coordinationv1.Lease, drill string, now time.Time) *coordinationv1.Lease {
 	lease := was.DeepCopy()
 	at := metav1.NewMicroTime(now)
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != drill {

@@ -32,7 +32,7 @@ func (c *Client) Apply(ctx context.Context, r schema.GroupVersionResource, name 
 		return u, err
 	}
 	path := pathOf(r, name)
-	obj, err := c.shortly(ctx, path, body, o)
+	obj, err := c.applyDirectly(ctx, path, body, o)
 	if errors.Is(err, errUnusual) {
 		obj, err = c.answers.Patch(types.ApplyPatchType).AbsPath(path...).Body(body).
 			SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"}).Do(ctx).Get()
@@ -59,9 +59,9 @@ func pathOf(r schema.GroupVersionResource, name types.NamespacedName) []string {
 	return append(path, r.Resource, name.Name)
 }
 
-// failure is what an answer says that is an error and not in protobuf. To ask again by client-go would be a second request for each that a broken
+// errorOf returns what an answer says that is an error and not in protobuf. To ask again by client-go would be a second request for each that a broken
 // member, or something on the way, refuses.
-func failure(code int, data []byte, path []string) error {
+func errorOf(code int, data []byte, path []string) error {
 	var status metav1.Status
 	if json.Unmarshal(data, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusFailure {
 		return apierrors.FromObject(&status)
@@ -75,9 +75,9 @@ func failure(code int, data []byte, path []string) error {
 // errUnusual says that client-go has to ask, which knows what to do with any answer.
 var errUnusual = errors.New("the answer is unusual")
 
-// shortly applies with no more than that takes: client-go's request costs twice as much. What it does beside, to wait where it is
+// applyDirectly applies with no more than that takes: client-go's request costs twice as much. What it does beside, to wait where it is
 // told to, is left to it: errUnusual.
-func (c *Client) shortly(ctx context.Context, path []string, body []byte, o metav1.PatchOptions) (runtime.Object, error) {
+func (c *Client) applyDirectly(ctx context.Context, path []string, body []byte, o metav1.PatchOptions) (runtime.Object, error) {
 	if len(o.DryRun) > 0 {
 		return nil, errUnusual
 	}
@@ -112,7 +112,7 @@ func (c *Client) shortly(ctx context.Context, path []string, body []byte, o meta
 		return nil, err
 	}
 	if failed && !binary {
-		return nil, failure(response.StatusCode, data, path)
+		return nil, errorOf(response.StatusCode, data, path)
 	}
 	if !binary {
 		u := &unstructured.Unstructured{}

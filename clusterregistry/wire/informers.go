@@ -100,7 +100,7 @@ func (i *Informers) hold(obj any) (any, error) {
 	}
 	i.Slim(o)
 	if i.Whole != nil && !i.Whole(kind.Kind, o) {
-		bare(o)
+		keepMetadata(o)
 	}
 	if custom {
 		limits.Hold(i.Meter, u, sizeOf(u.Object))

@@ -160,9 +160,9 @@ func unpack(obj any) any {
 	return obj
 }
 
-// bare leaves of an object only its metadata, without annotations: among them is what kubectl applied, the whole
+// keepMetadata leaves of an object only its metadata, without annotations: among them is what kubectl applied, the whole
 // object once more.
-func bare(obj runtime.Object) {
+func keepMetadata(obj runtime.Object) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		for field := range u.Object {
 			if field != "apiVersion" && field != "kind" && field != "metadata" {

@@ -135,7 +135,7 @@ func (r *registry) isolate() {
 		lease, _ = typed(obj.(*unstructured.Unstructured), nil) // it is a Lease
 	}
 	r.mu.Lock()
-	r.isolation.See(lease, time.Now())
+	r.isolation.Observe(lease, time.Now())
 	is := map[string]bool{}
 	for _, name := range r.isolation.Clusters(time.Now()) {
 		is[name] = true
@@ -357,7 +357,7 @@ func (k *keeper) report(ctx context.Context, known *v1beta1.Cluster) {
 		}
 	}
 	now := k.room(k.member)
-	if before := known.Status.Capacity; now != nil && k.state.Failures == 0 && (before == nil || !room.Same(before, now) && time.Since(before.ObservedAt.Time) >= roomEvery) {
+	if before := known.Status.Capacity; now != nil && k.state.Failures == 0 && (before == nil || !room.SameCapacity(before, now) && time.Since(before.ObservedAt.Time) >= roomEvery) {
 		_ = k.apply(ctx, "federation-capacity", nil, map[string]any{"capacity": now})
 	}
 }

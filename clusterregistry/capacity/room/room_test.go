@@ -99,7 +99,7 @@ func TestClassesAreBoundedAndNeverSayTooMuch(t *testing.T) {
 		ask := Amounts{corev1.ResourceCPU: int64(1 + random.IntN(2000)), corev1.ResourceMemory: 1 + random.Int64N(4<<30), corev1.ResourcePods: 1}
 		said, is := int64(0), int64(0)
 		for _, c := range s.Free {
-			said += int64(c.Nodes) * fits(Of(c.Free), ask)
+			said += int64(c.Nodes) * fits(AmountsOf(c.Free), ask)
 		}
 		for _, n := range nodes {
 			is += fits(n.Allocatable, ask)
@@ -108,7 +108,7 @@ func TestClassesAreBoundedAndNeverSayTooMuch(t *testing.T) {
 			t.Fatalf("%d pods of %v are said to fit, %d do", said, ask, is)
 		}
 		random.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-		if again := Summarize(nodes, nil, minute, now); !Same(&again.ClusterCapacity, &s.ClusterCapacity) {
+		if again := Summarize(nodes, nil, minute, now); !SameCapacity(&again.ClusterCapacity, &s.ClusterCapacity) {
 			t.Fatal("another order, another result")
 		}
 	}
@@ -140,7 +140,7 @@ func TestPodsCountWhenTheyHaveBeenUnschedulableForLong(t *testing.T) {
 	if got, want := fmt.Sprint(later.Unschedulable), "[{Deployment default web 2 } {StatefulSet default db 1 }]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if !More(&s.ClusterCapacity, &later.ClusterCapacity) || More(&later.ClusterCapacity, &s.ClusterCapacity) || Same(&s.ClusterCapacity, &later.ClusterCapacity) {
+	if !HasMoreUnschedulable(&s.ClusterCapacity, &later.ClusterCapacity) || HasMoreUnschedulable(&later.ClusterCapacity, &s.ClusterCapacity) || SameCapacity(&s.ClusterCapacity, &later.ClusterCapacity) {
 		t.Error("one workload more is news, one less is not")
 	}
 	if s = Summarize(nil, manyStuck(1000), minute, now); len(s.Unschedulable) != MaxUnschedulable {
@@ -192,7 +192,7 @@ func TestWhatTheSchedulerSays(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pods := func(name string, n int, says string) (out []Pod) {
 		for range n {
-			out = append(out, Pod{Workload: Workload{"StatefulSet", "shop", name}, Unschedulable: now.Add(-time.Hour), Message: Said(says)})
+			out = append(out, Pod{Workload: Workload{"StatefulSet", "shop", name}, Unschedulable: now.Add(-time.Hour), Message: BoundMessage(says)})
 		}
 		return out
 	}
@@ -231,8 +231,8 @@ func TestWhatAClusterSaysIsBounded(t *testing.T) {
 		for j := range 20 {
 			list[corev1.ResourceName(fmt.Sprintf("example.com/r%d-%d", i, j))] = resource.MustParse("1")
 		}
-		nodes = append(nodes, Node{Name: fmt.Sprint(i), Usable: true, Allocatable: Of(list)})
-		pods = append(pods, Pod{Node: fmt.Sprint(i), Requests: Of(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("9E")})})
+		nodes = append(nodes, Node{Name: fmt.Sprint(i), Usable: true, Allocatable: AmountsOf(list)})
+		pods = append(pods, Pod{Node: fmt.Sprint(i), Requests: AmountsOf(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("9E")})})
 	}
 	s := Summarize(nodes, pods, Settings{}, time.Now())
 	if len(s.Allocatable) > MaxResources || len(s.Requested) > MaxResources {

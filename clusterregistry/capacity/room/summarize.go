@@ -55,7 +55,7 @@ func Summarize(nodes []Node, pods []Pod, s Settings, now time.Time) Summary {
 			left[name] = max(left[name]-n, -most)
 		}
 	}
-	bound(allocatable, requested, free)
+	boundResources(allocatable, requested, free)
 	stuck, next := unschedulable(pods, s, now)
 	return Summary{Next: next, ClusterCapacity: v1beta1.ClusterCapacity{
 		ObservedAt: metav1.NewTime(now.Truncate(time.Second)), Nodes: int32(len(free)),
@@ -63,15 +63,15 @@ func Summarize(nodes []Node, pods []Pod, s Settings, now time.Time) Summary {
 	}}
 }
 
-// bound leaves out resources beyond MaxResources.
-func bound(allocatable, requested Amounts, free map[string]Amounts) {
+// boundResources leaves out resources beyond MaxResources.
+func boundResources(allocatable, requested Amounts, free map[string]Amounts) {
 	all := maps.Clone(allocatable)
 	all.add(requested)
 	names := all.names()
-	allocatable.only(names)
-	requested.only(names)
+	allocatable.onlyNamed(names)
+	requested.onlyNamed(names)
 	for _, a := range free {
-		a.only(names)
+		a.onlyNamed(names)
 	}
 }
 
@@ -114,14 +114,14 @@ func mostFrequent(messages map[string]int) string {
 	})
 }
 
-// Said is what is kept of a message of a member, which may say anything: without what a scheduler adds about preemption.
-func Said(message string) string {
+// BoundMessage returns what is kept of a message of a member, which may say anything: without what a scheduler adds about preemption.
+func BoundMessage(message string) string {
 	message, _, _ = strings.Cut(message[:min(len(message), 4*v1beta1.MaxText)], " preemption: ")
 	return strings.TrimSuffix(v1beta1.Printable(message), ".")
 }
 
-// More reports whether the capacity b has unschedulable workloads that a has not: news that should not wait.
-func More(a, b *v1beta1.ClusterCapacity) bool {
+// HasMoreUnschedulable reports whether the capacity b has unschedulable workloads that a has not: news that should not wait.
+func HasMoreUnschedulable(a, b *v1beta1.ClusterCapacity) bool {
 	return slices.ContainsFunc(b.Unschedulable, func(is v1beta1.UnschedulablePods) bool {
 		return !slices.ContainsFunc(a.Unschedulable, func(was v1beta1.UnschedulablePods) bool {
 			return was.Kind == is.Kind && was.Namespace == is.Namespace && was.Name == is.Name
@@ -129,14 +129,14 @@ func More(a, b *v1beta1.ClusterCapacity) bool {
 	})
 }
 
-// Same reports whether two capacities differ in nothing but the time of the look.
-func Same(a, b *v1beta1.ClusterCapacity) bool {
-	return a.Nodes == b.Nodes && equal(a.Allocatable, b.Allocatable) && equal(a.Requested, b.Requested) &&
+// SameCapacity reports whether two capacities differ in nothing but the time of the look.
+func SameCapacity(a, b *v1beta1.ClusterCapacity) bool {
+	return a.Nodes == b.Nodes && equalLists(a.Allocatable, b.Allocatable) && equalLists(a.Requested, b.Requested) &&
 		slices.Equal(a.Unschedulable, b.Unschedulable) &&
-		slices.EqualFunc(a.Free, b.Free, func(x, y v1beta1.NodeClass) bool { return x.Nodes == y.Nodes && equal(x.Free, y.Free) })
+		slices.EqualFunc(a.Free, b.Free, func(x, y v1beta1.NodeClass) bool { return x.Nodes == y.Nodes && equalLists(x.Free, y.Free) })
 }
 
-func equal(a, b corev1.ResourceList) bool {
+func equalLists(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false
 	}

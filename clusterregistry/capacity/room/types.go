@@ -16,8 +16,8 @@ type Amounts map[corev1.ResourceName]int64
 // most is the largest amount that is taken from a cluster, and made of several: what there can be of nothing, and two can be added.
 const most = 1 << 60
 
-// Of reads a list of quantities, as much of it as can be. Zero is left out.
-func Of(list corev1.ResourceList) Amounts {
+// AmountsOf reads a list of quantities, as much of it as can be. Zero is left out.
+func AmountsOf(list corev1.ResourceList) Amounts {
 	a := make(Amounts, min(len(list), MaxResources))
 	for name, q := range list {
 		n := q.Value()
@@ -29,7 +29,7 @@ func Of(list corev1.ResourceList) Amounts {
 			a[name] = min(n, most)
 		}
 	}
-	a.only(a.names())
+	a.onlyNamed(a.names())
 	return a
 }
 
@@ -47,8 +47,8 @@ func (a Amounts) names() []corev1.ResourceName {
 	return names
 }
 
-// only leaves out what has none of the names, if there are any.
-func (a Amounts) only(names []corev1.ResourceName) {
+// onlyNamed leaves out what has none of the names, if there are any.
+func (a Amounts) onlyNamed(names []corev1.ResourceName) {
 	if names != nil {
 		maps.DeleteFunc(a, func(name corev1.ResourceName, _ int64) bool { return !slices.Contains(names, name) })
 	}
@@ -94,7 +94,7 @@ type Pod struct {
 	Workload Workload
 	// Unschedulable is since when there has been no room for it; zero where there is.
 	Unschedulable time.Time
-	// Message is what the scheduler says about that, see Said.
+	// Message is what the scheduler says about that, see BoundMessage.
 	Message string
 }
 
