@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -190,9 +191,13 @@ func bootstrapHook(hook genericapiserver.PostStartHookContext) error {
 	if err != nil {
 		return err
 	}
+	definitions, err := apiextensions.NewForConfig(hook.LoopbackClientConfig)
+	if err != nil {
+		return err
+	}
 	var last error
 	err = wait.PollUntilContextTimeout(hook, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = bootstrap.Ensure(ctx, kube)
+		last = errors.Join(bootstrap.Ensure(ctx, kube), bootstrap.EnsureClusterProfiles(ctx, definitions.CustomResourceDefinitions()))
 		return last == nil, nil
 	})
 	if err != nil && last != nil {

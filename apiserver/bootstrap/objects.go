@@ -44,14 +44,15 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	runDrills := []rbacv1.PolicyRule{ours("failoverdrills", append(slices.Clone(drillMethods), writing...)...), ours("failoverdrills/abort", "update", "patch"),
 		ours("failoverdrillschedules", writing...)}
 	nodes, podUse := rbacv1.PolicyRule{APIGroups: []string{"", "metrics.k8s.io"}, Verbs: reading, Resources: []string{"nodes"}}, rule("metrics.k8s.io", reading, "pods") // of members
+	profiles := rule(inventoryGroup, reading, "clusterprofiles")
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // only the controllers write them
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
 		clusterRole("federation-view", "view", policies, ready, podUse),
 		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
-		clusterRole("federation-cluster-viewer", "", see, nodes, grants, ready, drills),
-		clusterRole("federation-operator", "", see, nodes, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
+		clusterRole("federation-cluster-viewer", "", see, profiles, nodes, grants, ready, drills),
+		clusterRole("federation-operator", "", see, profiles, nodes, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
 		clusterRole("federation-drill-operator", "", append(runDrills, see, nodes, grants, policies, review, ready, drills,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
 		clusterRole("federation-blackhole-operator", "", ours("failoverdrills", blackhole)), // beside federation-drill-operator
@@ -84,6 +85,7 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule("apps", []string{"create", "delete"}, "replicasets"),
 		rule("apps", slices.Concat(change, []string{"create", "delete"}), "controllerrevisions"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
+		rule(inventoryGroup, slices.Concat(change, []string{"create", "delete"}), "clusterprofiles", "clusterprofiles/status"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
