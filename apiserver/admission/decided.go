@@ -32,7 +32,7 @@ func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error
 		value, written := object.GetAnnotations()[key]
 		switch {
 		case value == old[key]:
-		case !written || outdated(a, object): // kubectl replace omits what no manifest has
+		case !written || isOutdated(a, object): // kubectl replace omits what no manifest has
 			plan.Annotate(object, key, old[key])
 		case !p.mayRestore(ctx, a):
 			return admission.NewForbidden(a, fmt.Errorf("metadata.annotations[%s]: only the federation writes it: leave it out. Backups are restored by an account with the verb %s on %s.%s (cluster role federation-restore)",
@@ -43,9 +43,9 @@ func (p *Plugin) guardDecided(ctx context.Context, a admission.Attributes) error
 	return nil
 }
 
-// outdated reports whether an update was made from an older version of the object. The storage will reject it as a
+// isOutdated reports whether an update was made from an older version of the object. The storage will reject it as a
 // conflict, which clients that then read the object again look for.
-func outdated(a admission.Attributes, object metav1.Object) bool {
+func isOutdated(a admission.Attributes, object metav1.Object) bool {
 	if a.GetOperation() != admission.Update || object.GetResourceVersion() == "" {
 		return false
 	}
@@ -56,12 +56,12 @@ func outdated(a admission.Attributes, object metav1.Object) bool {
 // mayRestore reports whether the user was given the verb by its name. A wildcard does not count: an administrator
 // applies an exported manifest as unsuspectingly as anybody (ADR 100).
 func (p *Plugin) mayRestore(ctx context.Context, a admission.Attributes) bool {
-	return p.may(ctx, a, v1beta1.RestoreVerb, v1beta1.DecisionsResource) && !p.may(ctx, a, rbacv1.VerbAll, v1beta1.DecisionsResource)
+	return p.isAllowed(ctx, a, v1beta1.RestoreVerb, v1beta1.DecisionsResource) && !p.isAllowed(ctx, a, rbacv1.VerbAll, v1beta1.DecisionsResource)
 }
 
-// may reports whether the user may use a verb on a resource of our API group, for the name of the written object.
+// isAllowed reports whether the user may use a verb on a resource of our API group, for the name of the written object.
 // Without an authorizer nobody may.
-func (p *Plugin) may(ctx context.Context, a admission.Attributes, verb, resource string) bool {
+func (p *Plugin) isAllowed(ctx context.Context, a admission.Attributes, verb, resource string) bool {
 	if p.authorizer == nil {
 		return false
 	}

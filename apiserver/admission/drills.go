@@ -42,10 +42,10 @@ func (p *Plugin) checkDrill(ctx context.Context, a admission.Attributes) error {
 // checkMethod rejects drills whose user has no permission for the method, or for doing without approval. at is their
 // path in the object.
 func (p *Plugin) checkMethod(ctx context.Context, a admission.Attributes, s *v1beta1.FailoverDrillSpec, at string) error {
-	if verb := strings.ToLower(string(s.Method)); verb != "" && !p.may(ctx, a, verb, v1beta1.FailoverDrillsResource.Resource) {
+	if verb := strings.ToLower(string(s.Method)); verb != "" && !p.isAllowed(ctx, a, verb, v1beta1.FailoverDrillsResource.Resource) {
 		return admission.NewForbidden(a, fmt.Errorf("%smethod: %s takes the verb %s on %s", at, s.Method, verb, v1beta1.FailoverDrillsResource.GroupResource()))
 	}
-	if s.Approval != v1beta1.DrillApprovalRequired && !p.may(ctx, a, "approve", v1beta1.FailoverDrillsResource.Resource) {
+	if s.Approval != v1beta1.DrillApprovalRequired && !p.isAllowed(ctx, a, "approve", v1beta1.FailoverDrillsResource.Resource) {
 		return admission.NewForbidden(a, fmt.Errorf("%sapproval: must be %s, for somebody else to approve it: %s takes the verb approve on %s",
 			at, v1beta1.DrillApprovalRequired, v1beta1.DrillApprovalNotRequired, v1beta1.FailoverDrillsResource.GroupResource()))
 	}

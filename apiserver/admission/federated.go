@@ -102,7 +102,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetOperation() == admission.Delete {
 		return nil
 	}
-	p.warn(ctx, a)
+	p.addWarnings(ctx, a)
 	if err := p.checkDrill(ctx, a); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (p *Plugin) customObject(a admission.Attributes, object *unstructured.Unstr
 		return nil, nil // selected afterwards: the report of propagation puts the finalizer on
 	}
 	policies, err := p.policiesOf(a)
-	if err != nil || !plan.Selected(policies, a.GetKind().GroupKind(), object) {
+	if err != nil || !plan.IsSelected(policies, a.GetKind().GroupKind(), object) {
 		return nil, err
 	}
 	return object, nil

@@ -56,7 +56,7 @@ func clustersNamed(a admission.Attributes, object runtime.Object) (all []named) 
 				all = append(all, named{name, spec.Child("clusters", "names").Index(i)})
 			}
 		}
-		return append(all, preferred(policy.Spec.ReplicaPreferences, spec.Child("replicaPreferences", "clusters"))...)
+		return append(all, preferredClusters(policy.Spec.ReplicaPreferences, spec.Child("replicaPreferences", "clusters"))...)
 	}
 	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
 	if kind == nil || kind.Preferences == "" {
@@ -66,11 +66,11 @@ func clustersNamed(a admission.Attributes, object runtime.Object) (all []named) 
 	if len(errs) > 0 {
 		return nil // reported elsewhere
 	}
-	return preferred(preferences, field.NewPath("metadata", "annotations").Key(kind.Preferences).Child("clusters"))
+	return preferredClusters(preferences, field.NewPath("metadata", "annotations").Key(kind.Preferences).Child("clusters"))
 }
 
-// preferred returns the clusters that preferences give anything to, by name.
-func preferred(p *v1beta1.ReplicaPreferences, path *field.Path) (all []named) {
+// preferredClusters returns the clusters that preferences give anything to, by name.
+func preferredClusters(p *v1beta1.ReplicaPreferences, path *field.Path) (all []named) {
 	if p == nil {
 		return nil
 	}

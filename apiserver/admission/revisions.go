@@ -21,14 +21,14 @@ func (p *Plugin) markRevision(ctx context.Context, a admission.Attributes, objec
 	if a.GetOperation() == admission.Create {
 		switch {
 		case ofDeployment(a.GetResource().GroupResource(), object):
-			label(object, key, "Deployment")
+			setLabel(object, key, "Deployment")
 		case value != "" && !ofControllers(a) && !p.mayRestore(ctx, a):
 			return admission.NewForbidden(a, fmt.Errorf("metadata.labels[%s]: only the federation writes it, on the revisions that it keeps: leave it out", key))
 		}
 		return nil
 	}
 	if old := labelsOf(a.GetOldObject())[key]; old != value {
-		label(object, key, old)
+		setLabel(object, key, old)
 	}
 	return nil
 }
@@ -43,8 +43,8 @@ func ofDeployment(resource schema.GroupResource, object metav1.Object) bool {
 	return err == nil && version.Group == appsv1.GroupName
 }
 
-// label gives an object a label; "" takes it off.
-func label(object metav1.Object, key, value string) {
+// setLabel gives an object a label; "" takes it off.
+func setLabel(object metav1.Object, key, value string) {
 	labels := maps.Clone(object.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}

@@ -24,15 +24,15 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// warn warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several.
-func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
+// addWarnings warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several.
+func (p *Plugin) addWarnings(ctx context.Context, a admission.Attributes) {
 	if !byPeople(a) {
 		return
 	}
 	var texts []string
 	switch a.GetSubresource() {
 	case "":
-		texts = slices.Concat(p.warnOfNames(a), stays(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
+		texts = slices.Concat(p.warnOfNames(a), warnOfStaying(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
 		fallthrough
 	case "scale":
 		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
@@ -99,9 +99,9 @@ var staying = map[schema.GroupResource]bool{
 	{Resource: "resourcequotas"}: true, {Group: "rbac.authorization.k8s.io", Resource: "roles"}: true, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}: true,
 }
 
-// stays warns of a new object that clusters do not get, though one might think so. Secrets and accounts in the
+// warnOfStaying warns of a new object that clusters do not get, though one might think so. Secrets and accounts in the
 // federation's namespace are for the federation.
-func stays(a admission.Attributes) []string {
+func warnOfStaying(a admission.Attributes) []string {
 	resource, namespace := a.GetResource().GroupResource(), a.GetNamespace()
 	policy := resource == v1beta1.PoliciesResource.GroupResource()
 	switch {
@@ -128,7 +128,7 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 	if len(p.clusters()) < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
 		return nil
 	}
-	policies := p.selecting(a)
+	policies := p.selectingPolicies(a)
 	switch object := a.GetObject().(type) {
 	case *batch.CronJob:
 		if n := p.countClusters(a); n > 1 {
@@ -143,7 +143,7 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 			return nil
 		}
 		n := p.countClusters(a)
-		return slices.Concat(numbered("minAvailable", object.Spec.MinAvailable, n), numbered("maxUnavailable", object.Spec.MaxUnavailable, n))
+		return slices.Concat(warnOfNumber("minAvailable", object.Spec.MinAvailable, n), warnOfNumber("maxUnavailable", object.Spec.MaxUnavailable, n))
 	case *apps.StatefulSet:
 		return warnOfStateful(object, policies)
 	case *apps.Deployment:
@@ -166,7 +166,7 @@ func (p *Plugin) countClusters(a admission.Attributes) int {
 	return p.CountClusters(u)
 }
 
-func numbered(name string, value *intstr.IntOrString, clusters int) []string {
+func warnOfNumber(name string, value *intstr.IntOrString, clusters int) []string {
 	if clusters < 2 || value == nil || value.Type != intstr.Int || value.IntVal == 0 {
 		return nil
 	}
@@ -203,8 +203,8 @@ func warnOfClaims(pods core.PodSpec, policies []*v1beta1.PlacementPolicy) (texts
 	return texts
 }
 
-// selecting returns the policies that select an object. Those that are not read yet do not count.
-func (p *Plugin) selecting(a admission.Attributes) []*v1beta1.PlacementPolicy {
+// selectingPolicies returns the policies that select an object. Those that are not read yet do not count.
+func (p *Plugin) selectingPolicies(a admission.Attributes) []*v1beta1.PlacementPolicy {
 	object, ok := a.GetObject().(metav1.Object)
 	if !ok || !p.policies.Synced() {
 		return nil
@@ -220,7 +220,7 @@ const autoscalerTimeout = time.Second
 // warnOfAutoscaler warns of a new number of replicas that an autoscaler is going to overrule.
 func (p *Plugin) warnOfAutoscaler(ctx context.Context, a admission.Attributes) []string {
 	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
-	if kind == nil || kind.Preferences == "" || p.scalers == nil || a.GetOperation() != admission.Update || replicas(a.GetObject()) == replicas(a.GetOldObject()) {
+	if kind == nil || kind.Preferences == "" || p.scalers == nil || a.GetOperation() != admission.Update || replicasOf(a.GetObject()) == replicasOf(a.GetOldObject()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, autoscalerTimeout)
@@ -237,7 +237,7 @@ func (p *Plugin) warnOfAutoscaler(ctx context.Context, a admission.Attributes) [
 	return nil
 }
 
-func replicas(object runtime.Object) int32 {
+func replicasOf(object runtime.Object) int32 {
 	switch o := object.(type) {
 	case *autoscaling.Scale:
 		return o.Spec.Replicas

@@ -57,7 +57,7 @@ func New(hosts []string) (*Console, error) {
 		if err != nil {
 			return err
 		}
-		f, err := prepare(name, content)
+		f, err := compressFile(name, content)
 		c.files[strings.TrimPrefix(name, "web")] = f
 		return err
 	})
@@ -65,8 +65,8 @@ func New(hosts []string) (*Console, error) {
 	return c, err
 }
 
-// prepare compresses a file once, for all requests.
-func prepare(name string, content []byte) (file, error) {
+// compressFile compresses a file once, for all requests.
+func compressFile(name string, content []byte) (file, error) {
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) {
 	setHeaders(w.Header())
 	f, found := c.files[name]
 	switch {
-	case !c.knows(r.Host):
+	case !c.knowsHost(r.Host):
 		http.Error(w, fmt.Sprintf("host %q is none of this server's names (--tls-san adds one)", r.Host), http.StatusForbidden)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -141,8 +141,8 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether a request's Host is one of the server's names.
-func (c *Console) knows(host string) bool {
+// knowsHost reports whether a request's Host is one of the server's names.
+func (c *Console) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -8,7 +8,7 @@ import "net/http"
 func RefuseForeign(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" && foreign(origin, r) {
+		if r.Header.Get("Authorization") == "" && isCrossOrigin(origin, r) {
 			http.Error(w, "refused: a page of another origin asked for this", http.StatusForbidden)
 			return
 		}
@@ -16,7 +16,7 @@ func RefuseForeign(next http.Handler) http.Handler {
 	})
 }
 
-func foreign(origin *http.CrossOriginProtection, r *http.Request) bool {
+func isCrossOrigin(origin *http.CrossOriginProtection, r *http.Request) bool {
 	if r.Header.Get("Upgrade") == "" {
 		return origin.Check(r) != nil
 	}

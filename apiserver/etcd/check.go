@@ -27,11 +27,11 @@ func checkDatabase(etcdDir string) error {
 	case berrors.ErrTimeout:
 		return fmt.Errorf("database %s is in use by another process", path)
 	default:
-		return damaged(path, err)
+		return damagedError(path, err)
 	}
 }
 
-func damaged(path string, cause any) error {
+func damagedError(path string, cause any) error {
 	return fmt.Errorf("database %s is damaged (%v): stop, move %s away and put a backup in its place", path, cause, filepath.Dir(filepath.Dir(path)))
 }
 

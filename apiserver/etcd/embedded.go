@@ -56,7 +56,7 @@ func Start(ctx context.Context, dataDir string) (*Embedded, error) {
 		return nil, err
 	}
 	e.Endpoint = "unix://" + socket
-	if e.server, err = e.fatal.launch(e.config(dir, socket)); err != nil {
+	if e.server, err = e.fatal.launchEtcd(e.config(dir, socket)); err != nil {
 		e.Stop()
 		return nil, fmt.Errorf("etcd in %s does not start: %w", dir, err)
 	}
@@ -139,19 +139,19 @@ func (e *Embedded) logger() *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), e.level), zap.WithFatalHook(e.fatal), zap.WithPanicHook(e.fatal))
 }
 
-// launch starts etcd, whose panic over a full disk or damaged files becomes an error.
-func (f *fatal) launch(c *embed.Config) (server *embed.Etcd, err error) {
+// launchEtcd starts etcd, whose panic over a full disk or damaged files becomes an error.
+func (f *fatal) launchEtcd(c *embed.Config) (server *embed.Etcd, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			cause, ok := r.(error)
 			if !ok {
 				cause = fmt.Errorf("%v", r)
 			}
-			server, err = nil, f.explain(cause)
+			server, err = nil, f.explainError(cause)
 		}
 	}()
 	if server, err = embed.StartEtcd(c); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = f.explain(err)
+		err = f.explainError(err)
 	}
 	return server, err
 }

@@ -66,7 +66,7 @@ func TestAFullDiskIsNoDamage(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 	e := &Embedded{level: zap.NewAtomicLevelAt(zap.FatalLevel), fatal: &fatal{dir: "/data/etcd"}}
 	said := func(do func()) (err error) {
-		defer func() { err = e.fatal.explain(recover().(error)) }()
+		defer func() { err = e.fatal.explainError(recover().(error)) }()
 		do()
 		return nil
 	}

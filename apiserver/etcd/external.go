@@ -26,7 +26,7 @@ type External struct {
 }
 
 // Check tries the servers until one answers. The error names all of them and the reason of the last.
-func (x External) Check(ctx context.Context) error { return x.with(ctx, x.firstAnswer) }
+func (x External) Check(ctx context.Context) error { return x.withClient(ctx, x.firstAnswer) }
 
 // identityKey holds in etcd the identity of the objects' federation.
 const identityKey = "/registry/federation-identity"
@@ -34,38 +34,38 @@ const identityKey = "/registry/federation-identity"
 // Claim rejects an etcd that holds the objects of a federation with another identity: its Secrets are encrypted, and
 // its tokens signed, with keys that we do not have. An empty one becomes ours.
 func (x External) Claim(ctx context.Context, identity string) error {
-	return x.with(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	return x.withClient(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		answer, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(identityKey), "=", 0)).
 			Then(clientv3.OpPut(identityKey, identity)).Else(clientv3.OpGet(identityKey)).Commit()
 		if err != nil {
-			return x.unreachable(err)
+			return x.unreachableError(err)
 		}
 		if answer.Succeeded || string(answer.Responses[0].GetResponseRange().Kvs[0].Value) == identity {
 			return nil
 		}
-		return x.taken()
+		return x.takenError()
 	})
 }
 
 // CheckUnclaimed refuses an etcd that holds the objects of any federation. It writes nothing.
 func (x External) CheckUnclaimed(ctx context.Context) error {
-	return x.with(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	return x.withClient(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		switch answer, err := client.Get(ctx, identityKey, clientv3.WithCountOnly()); {
 		case err != nil:
-			return x.unreachable(err)
+			return x.unreachableError(err)
 		case answer.Count > 0:
-			return x.taken()
+			return x.takenError()
 		}
 		return nil
 	})
 }
 
-func (x External) taken() error {
+func (x External) takenError() error {
 	return fmt.Errorf("etcd at %s holds a federation with other keys than those in the folder pki of --data-dir: copy that folder from another of its apiservers, or from a backup (if its authority was replaced on purpose, delete %s in etcd)", strings.Join(x.Servers, ", "), identityKey)
 }
 
-// with calls do with a client, for as long as reachTimeout.
-func (x External) with(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
+// withClient calls do with a client, for as long as reachTimeout.
+func (x External) withClient(ctx context.Context, do func(context.Context, *clientv3.Client) error) error {
 	quiet()
 	tls, err := transport.TLSInfo{TrustedCAFile: x.CAFile, CertFile: x.CertFile, KeyFile: x.KeyFile}.ClientConfig()
 	if err != nil {
@@ -76,7 +76,7 @@ func (x External) with(ctx context.Context, do func(context.Context, *clientv3.C
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: x.Servers, TLS: tls, Logger: zap.NewNop()})
 	if err != nil {
-		return x.unreachable(err)
+		return x.unreachableError(err)
 	}
 	defer client.Close() //nolint:errcheck // nothing is under way
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -98,10 +98,10 @@ func (x External) firstAnswer(ctx context.Context, client *clientv3.Client) erro
 			return nil
 		}
 	}
-	return x.unreachable(last)
+	return x.unreachableError(last)
 }
 
-func (x External) unreachable(cause error) error {
+func (x External) unreachableError(cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		cause = fmt.Errorf("no answer within %s", reachTimeout)
 	}

@@ -28,13 +28,13 @@ func (f *fatal) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 		}
 	}
 	if f.serves.Load() {
-		f.exit(f.explain(err))
+		f.exit(f.explainError(err))
 	}
 	panic(err)
 }
 
-// explain adds what is wrong, and what to do.
-func (f *fatal) explain(err error) error {
+// explainError adds what is wrong, and what to do.
+func (f *fatal) explainError(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of %s is full (%w): free some space and start again; what was acknowledged is there", f.dir, err)

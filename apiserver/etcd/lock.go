@@ -27,7 +27,7 @@ func Lock(dataDir string) (release func(), err error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, fmt.Errorf("data directory %s is in use: another process (pid %s) holds it", dataDir, holder(file))
+		return nil, fmt.Errorf("data directory %s is in use: another process (pid %s) holds it", dataDir, lockHolder(file))
 	}
 	if err := file.Truncate(0); err == nil {
 		fmt.Fprintln(file, os.Getpid()) //nolint:errcheck // the number only helps people
@@ -35,7 +35,7 @@ func Lock(dataDir string) (release func(), err error) {
 	return func() { file.Close() }, nil // closing is releasing
 }
 
-func holder(file *os.File) string {
+func lockHolder(file *os.File) string {
 	content, _ := io.ReadAll(io.LimitReader(file, 20))
 	pid := strings.TrimSpace(string(content))
 	if _, err := strconv.Atoi(pid); err != nil {

@@ -71,7 +71,7 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	if err != nil {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(slim))
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(dropUnread))
 	objects := informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, resync))
 	s := &set{kube: kube, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
 	workers, err := s.controllers(ctx, rootCA)
@@ -87,8 +87,8 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	return nil
 }
 
-// slim takes off what nobody reads here. Of revisions that is all but their metadata.
-func slim(object any) (any, error) {
+// dropUnread takes off what nobody reads here. Of revisions that is all but their metadata.
+func dropUnread(object any) (any, error) {
 	o, ok := object.(metav1.Object)
 	if !ok {
 		return object, nil

@@ -18,7 +18,7 @@ func (f *Files) needed() []string {
 // optional returns the paths of what they share beside that once keys are changed, and patterns of such paths.
 func (f *Files) optional() []string {
 	in := func(pattern string) string { return filepath.Join(filepath.Dir(f.CA), pattern) }
-	return []string{f.IdentityFile, next(f.CA), next(f.CAKey), next(f.FrontProxyCA), next(f.FrontProxyCAKey), in("service-account-*.key"), in("service-account-*.pub")}
+	return []string{f.IdentityFile, nextPath(f.CA), nextPath(f.CAKey), nextPath(f.FrontProxyCA), nextPath(f.FrontProxyCAKey), in("service-account-*.key"), in("service-account-*.pub")}
 }
 
 // Create makes the authorities and keys of a new federation below dataDir, in pki, and nothing else. It fails if there are any.
@@ -44,7 +44,7 @@ func Import(from, dataDir string) error {
 	for _, path := range f.needed() {
 		content, err := os.ReadFile(move(path))
 		if err != nil {
-			return lost(err)
+			return lostError(err)
 		}
 		contents[path] = content
 	}

@@ -103,7 +103,7 @@ func (f *Files) modes(dataDir string) map[string]os.FileMode {
 		if filepath.Ext(path) == ".crt" || path == f.IdentityFile {
 			mode = 0o644
 		}
-		allowed[path], allowed[next(path)] = mode, mode // while an authority is rotated
+		allowed[path], allowed[nextPath(path)] = mode, mode // while an authority is rotated
 	}
 	for _, key := range f.ServiceAccountKeys() {
 		if filepath.Ext(key) == ".key" { // the others are public

@@ -95,7 +95,7 @@ func readPair(certPath, keyPath string) (*pair, error) {
 func ensureAuthority(certPath, keyPath, name string, mayMake bool, now time.Time) (*pair, error) {
 	p, err := readPair(certPath, keyPath)
 	if err == nil || !mayMake {
-		return p, lost(err)
+		return p, lostError(err)
 	}
 	if p, err = newAuthority(name, now); err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func newAuthority(name string, now time.Time) (*pair, error) {
 	}, nil)
 }
 
-// lost adds what to do about something that existed and cannot be read.
-func lost(err error) error {
+// lostError adds what to do about something that existed and cannot be read.
+func lostError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func lost(err error) error {
 
 // ensureLeaf keeps a certificate that is valid for a while, or makes a new one.
 func ensureLeaf(l leaf, authority *pair, now time.Time) error {
-	if p, err := readPair(l.certPath, l.keyPath); err == nil && l.good(p, authority, now) {
+	if p, err := readPair(l.certPath, l.keyPath); err == nil && l.isValid(p, authority, now) {
 		return nil
 	} else if os.IsPermission(err) {
 		return err
@@ -147,7 +147,7 @@ func (l leaf) template(now time.Time) *x509.Certificate {
 	return t
 }
 
-func (l leaf) good(p, authority *pair, now time.Time) bool {
+func (l leaf) isValid(p, authority *pair, now time.Time) bool {
 	if p.cert.CheckSignatureFrom(authority.cert) != nil || now.Add(renewBefore).After(p.cert.NotAfter) {
 		return false
 	}

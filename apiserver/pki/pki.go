@@ -115,7 +115,7 @@ func (f *Files) leaves(hosts []string) []leaf {
 func ensureServiceAccountKey(path string, mayMake bool) error {
 	_, err := keyutil.PrivateKeyFromFile(path)
 	if err == nil || !mayMake {
-		return lost(err)
+		return lostError(err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -145,7 +145,7 @@ resources:
 func ensureEncryption(path string, mayMake bool) error {
 	_, err := os.Stat(path)
 	if err == nil || !mayMake {
-		return lost(err)
+		return lostError(err)
 	}
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {

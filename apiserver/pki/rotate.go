@@ -39,13 +39,13 @@ const (
 
 func (f *Files) authorities() []authority {
 	of := func(cert, key, name string) authority {
-		return authority{cert, key, next(cert), next(key), name}
+		return authority{cert, key, nextPath(cert), nextPath(key), name}
 	}
 	return []authority{of(f.CA, f.CAKey, authorityName), of(f.FrontProxyCA, f.FrontProxyCAKey, frontProxyName)}
 }
 
-// next returns the path of a file's replacement: ca-next.crt for ca.crt.
-func next(path string) string {
+// nextPath returns the path of a file's replacement: ca-next.crt for ca.crt.
+func nextPath(path string) string {
 	end := filepath.Ext(path)
 	return strings.TrimSuffix(path, end) + "-next" + end
 }
@@ -59,7 +59,7 @@ func Rotate(dataDir, step string, now time.Time) error {
 		return fmt.Errorf("step %q: want one of %s", step, strings.Join(Steps, ", "))
 	}
 	if err := f.keepIdentity(); err != nil {
-		return lost(err)
+		return lostError(err)
 	}
 	for _, a := range f.authorities() {
 		if err := do(a, now); err != nil {
@@ -84,7 +84,7 @@ func (f *Files) keepIdentity() error {
 func (a authority) trust(now time.Time) error {
 	certs, err := cert.CertsFromFile(a.cert)
 	if err != nil {
-		return lost(err)
+		return lostError(err)
 	}
 	if len(certs) > 1 && exists(a.nextCert) {
 		return nil // it was done
@@ -107,7 +107,7 @@ func (a authority) trust(now time.Time) error {
 func (a authority) sign(time.Time) error {
 	certs, err := cert.CertsFromFile(a.cert)
 	if err != nil {
-		return lost(err)
+		return lostError(err)
 	}
 	if !exists(a.nextCert) && len(certs) > 1 {
 		return nil // it was done
@@ -149,7 +149,7 @@ func (a authority) finish(time.Time) error {
 	}
 	signs, err := readPair(a.cert, a.key)
 	if err != nil {
-		return lost(err)
+		return lostError(err)
 	}
 	return writeCerts(a.cert, signs.cert)
 }

@@ -134,7 +134,7 @@ func TestStepsOutOfTurnSayWhichIsNext(t *testing.T) {
 	refused(StepFinish, `"sign" is next`)
 
 	// It ends after the new key is in place, and before the certificates are: the start says so, and the step can be repeated.
-	key, err := os.ReadFile(next(f.CAKey))
+	key, err := os.ReadFile(nextPath(f.CAKey))
 	if err != nil {
 		t.Fatal(err)
 	}

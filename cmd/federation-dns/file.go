@@ -31,8 +31,8 @@ func (o *options) readZone() (zonefile.Zone, error) {
 	return zone, nil
 }
 
-// split separates the addresses of the name server ns.<zone> from a file's sets: the server has its own.
-func split(zone zonefile.Zone) (nameServer, others []dnsprovider.RRSet) {
+// splitNameServer separates the addresses of the name server ns.<zone> from a file's sets: the server has its own.
+func splitNameServer(zone zonefile.Zone) (nameServer, others []dnsprovider.RRSet) {
 	for _, set := range zone.Sets {
 		if set.Name == "ns."+zone.Name {
 			nameServer = append(nameServer, set)
@@ -56,7 +56,7 @@ func (o *options) reload(ctx context.Context, z *zone) {
 	defer giveBack()
 	file, err := o.readZone()
 	if err == nil {
-		_, sets := split(file)
+		_, sets := splitNameServer(file)
 		err = z.setFile(ctx, sets)
 	}
 	if err != nil {

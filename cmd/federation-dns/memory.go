@@ -48,7 +48,7 @@ func giveBack() {
 		return
 	}
 	defer smaps.Close()
-	for _, m := range unchanged(smaps, program) {
+	for _, m := range unchangedMappings(smaps, program) {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED) // or else they stay
 	}
 }
@@ -56,9 +56,9 @@ func giveBack() {
 // mapping is a range of addresses.
 type mapping struct{ start, end uintptr }
 
-// unchanged returns the read-only mappings of a file, in the format of /proc/PID/smaps, of which no page was changed
+// unchangedMappings returns the read-only mappings of a file, in the format of /proc/PID/smaps, of which no page was changed
 // before: their content is the file's.
-func unchanged(smaps *os.File, file string) (all []mapping) {
+func unchangedMappings(smaps *os.File, file string) (all []mapping) {
 	var current mapping
 	of := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {

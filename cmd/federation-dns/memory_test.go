@@ -31,7 +31,7 @@ Anonymous:             0 kB
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if got, want := unchanged(f, "/bin/program"), []mapping{{0x400000, 0x1439000}}; !slices.Equal(got, want) {
+	if got, want := unchangedMappings(f, "/bin/program"), []mapping{{0x400000, 0x1439000}}; !slices.Equal(got, want) {
 		t.Errorf("%x, want %x: of the program, not to be written to, no page of it changed", got, want)
 	}
 }

@@ -31,7 +31,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nameServer, sets := split(file)
+	nameServer, sets := splitNameServer(file)
 	server, err := o.newServer(nameServer, negativeTTL(file))
 	if err != nil {
 		return err

@@ -52,19 +52,19 @@ func (z *zone) setFile(ctx context.Context, sets []dnsprovider.RRSet) error {
 		return err
 	}
 	have = slices.DeleteFunc(have, func(s dnsprovider.RRSet) bool { return z.federated && !z.names[s.Name] && !names[s.Name] })
-	want, hidden := z.exchange(have, names)
+	want, hidden := z.exchangeRecords(have, names)
 	if err := z.server.Apply(ctx, z.name, dnsprovider.Diff(have, append(want, sets...))); err != nil {
 		return err
 	}
 	z.names = names
-	z.hide(hidden)
+	z.setHidden(hidden)
 	z.ready.Store(true)
 	return nil
 }
 
-// exchange returns the federation's records at names that the file gives up, and the federation's records that it then
+// exchangeRecords returns the federation's records at names that the file gives up, and the federation's records that it then
 // hides. have is what is served at the old and the new names.
-func (z *zone) exchange(have []dnsprovider.RRSet, names map[string]bool) (back []dnsprovider.RRSet, hidden map[string][]dnsprovider.RRSet) {
+func (z *zone) exchangeRecords(have []dnsprovider.RRSet, names map[string]bool) (back []dnsprovider.RRSet, hidden map[string][]dnsprovider.RRSet) {
 	hidden = map[string][]dnsprovider.RRSet{}
 	for name, sets := range z.hidden {
 		if names[name] {
@@ -81,8 +81,8 @@ func (z *zone) exchange(have []dnsprovider.RRSet, names map[string]bool) (back [
 	return back, hidden
 }
 
-// hide sets what is hidden, and logs the names if they have changed.
-func (z *zone) hide(hidden map[string][]dnsprovider.RRSet) {
+// setHidden sets what is hidden, and logs the names if they have changed.
+func (z *zone) setHidden(hidden map[string][]dnsprovider.RRSet) {
 	before := z.heldNames()
 	z.hidden = hidden
 	if now := z.heldNames(); !slices.Equal(before, now) {
@@ -144,7 +144,7 @@ func (z *zone) Apply(ctx context.Context, name string, changes dnsprovider.Chang
 		return err
 	}
 	z.file = nil
-	z.hide(hidden)
+	z.setHidden(hidden)
 	if !z.ready.Swap(true) {
 		giveBack()
 	}

@@ -53,7 +53,7 @@ type site struct {
 // The agent as a process on a node, with a real kube-apiserver: changes arrive, its death and the API server's go
 // unnoticed, and it leaves nothing behind after a cleanup.
 func TestAgentOnANode(t *testing.T) {
-	for _, mode := range modes() {
+	for _, mode := range proxyModes() {
 		t.Run(mode, func(t *testing.T) {
 			s := newSite(t, mode)
 			client, here, there := s.Nodes[0].Pod(t, "client"), s.Nodes[0].Pod(t, "here"), s.Nodes[1].Pod(t, "there")

@@ -35,8 +35,8 @@ func (g group) has(flag string) bool {
 	})
 }
 
-// grouped returns flags as --help shows them: each group with its title.
-func grouped(flags *pflag.FlagSet) string {
+// groupedUsage returns flags as --help shows them: each group with its title.
+func groupedUsage(flags *pflag.FlagSet) string {
 	sections := make([]*pflag.FlagSet, len(groups))
 	for i := range sections {
 		sections[i] = pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -80,7 +80,7 @@ func usage(c *cobra.Command) error {
 	}
 	for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
 		if flags.HasAvailableFlags() {
-			fmt.Fprintf(w, "\n%s\n", grouped(flags))
+			fmt.Fprintf(w, "\n%s\n", groupedUsage(flags))
 		}
 	}
 	if c.HasAvailableSubCommands() {
@@ -90,7 +90,7 @@ func usage(c *cobra.Command) error {
 	return err
 }
 
-// offer has the shell complete a flag with the values that it may have.
-func offer(c *cobra.Command, flag string, values ...string) {
+// completeWith has the shell complete a flag with the values that it may have.
+func completeWith(c *cobra.Command, flag string, values ...string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }

@@ -54,7 +54,7 @@ with the old ones.`,
 		Version: version, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.scope == scopeFederated {
-				beside(c.Flags())
+				defaultsBesideProxy(c.Flags())
 			}
 			return o.run(c.Context())
 		},
@@ -67,9 +67,9 @@ with the old ones.`,
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings, errors, and what is not served as a Service says; 2 also which Services are not served at all, and why"
 	groupFlags(root)
-	offer(root, "scope", scopeAll, scopeFederated)
-	offer(root, "proxy-mode", modes()...)
-	offer(root, "iptables-backend", "auto", "nft", "legacy")
-	offer(root, "detect-local-mode", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix")
+	completeWith(root, "scope", scopeAll, scopeFederated)
+	completeWith(root, "proxy-mode", proxyModes()...)
+	completeWith(root, "iptables-backend", "auto", "nft", "legacy")
+	completeWith(root, "detect-local-mode", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix")
 	return root
 }

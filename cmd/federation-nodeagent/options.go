@@ -47,7 +47,7 @@ func (o *options) addWatchFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.detectLocal, "detect-local-mode", "ClusterCIDR", "by what pods are known: ClusterCIDR, NodeCIDR (the Node's spec.podCIDRs), BridgeInterface or InterfaceNamePrefix")
 	f.StringVar(&o.podBridge, "pod-bridge-interface", "", "`NAME` of the bridge that pods are at, for --detect-local-mode BridgeInterface")
 	f.StringVar(&o.podPrefix, "pod-interface-name-prefix", "", "`PREFIX` of the names of pods' interfaces, for --detect-local-mode InterfaceNamePrefix")
-	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(modes(), " or "))
+	f.StringVar(&o.proxyMode, "proxy-mode", "iptables", "how rules get into the kernel: "+strings.Join(proxyModes(), " or "))
 	f.StringSliceVar(&o.nodePortAddresses, "nodeport-addresses", nil, "`RANGES` of this node's addresses at which node ports are served, or primary: the first of each family that the Node object names. Of a family of which nothing is said, all save loopback. Without it, as kube-proxy: primary in mode nftables, else all")
 	f.BoolVar(&o.masqueradeAll, "masquerade-all", false, "masquerade all that goes to a cluster IP")
 	f.StringVar(&o.scope, "scope", scopeAll, "`SCOPE` all: serve every Service, in place of kube-proxy; federated: beside another service proxy, serve clusterset IPs, and Services annotated federation.kubernetes.io/fallback: \"true\" while other clusters are to serve them")
@@ -80,8 +80,8 @@ func (o *options) check() error {
 }
 
 func (o *options) checkWatch() error {
-	if !slices.Contains(modes(), o.proxyMode) {
-		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(modes(), " or "))
+	if !slices.Contains(proxyModes(), o.proxyMode) {
+		return fmt.Errorf("--proxy-mode %q: want %s", o.proxyMode, strings.Join(proxyModes(), " or "))
 	}
 	if o.scope != scopeAll && o.scope != scopeFederated {
 		return fmt.Errorf("--scope %q: want %s or %s", o.scope, scopeAll, scopeFederated)

@@ -48,7 +48,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := flows()
+	end, err := flowCleaner()
 	if err != nil {
 		return err
 	}

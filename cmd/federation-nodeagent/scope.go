@@ -8,9 +8,9 @@ const (
 	scopeFederated = "federated"
 )
 
-// beside sets flags that nobody set to what a node with another service proxy needs: ports that are not kube-proxy's,
+// defaultsBesideProxy sets flags that nobody set to what a node with another service proxy needs: ports that are not kube-proxy's,
 // and no changes of the table of connections.
-func beside(f *pflag.FlagSet) {
+func defaultsBesideProxy(f *pflag.FlagSet) {
 	for flag, value := range map[string]string{
 		"metrics-bind-address": "127.0.0.1:10349", "healthz-bind-address": "0.0.0.0:10356",
 		"conntrack-max-per-core": "0", "conntrack-tcp-timeout-established": "0", "conntrack-tcp-timeout-close-wait": "0",

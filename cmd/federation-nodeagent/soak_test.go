@@ -90,7 +90,7 @@ const soakNodePort, soakNodePortUDP = 30080, 30053
 // No connection to a living Service fails, by TCP and UDP, from a pod and from outside: while other Services change,
 // its own endpoints do, the agent ends and is killed, and the API server hangs and is killed.
 func TestNoConnectionFails(t *testing.T) {
-	for _, mode := range append(modes(), legacy) {
+	for _, mode := range append(proxyModes(), legacy) {
 		t.Run(mode, func(t *testing.T) {
 			s := newSoak(t, mode)
 			client := s.Nodes[0].Pod(t, "client")

@@ -26,7 +26,7 @@ It changes nothing and needs no rights on the node. Give it the flags that the a
 as at which addresses node ports are served depends on it.`,
 		Args: cobra.NoArgs, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := packet(from, to, protocol, iface)
+			p, err := parsePacket(from, to, protocol, iface)
 			if err != nil {
 				return err
 			}
@@ -42,13 +42,13 @@ as at which addresses node ports are served depends on it.`,
 	c.Flags().StringVar(&to, "to", "", "`ADDRESS:PORT` that it is to")
 	c.Flags().StringVar(&protocol, "protocol", "tcp", "tcp, udp or sctp")
 	c.Flags().StringVar(&iface, "interface", "", "`NAME` of the interface that it comes in by, where pods are known by that")
-	offer(c, "protocol", "tcp", "udp", "sctp")
+	completeWith(c, "protocol", "tcp", "udp", "sctp")
 	_ = c.MarkFlagRequired("from") // the flag is there
 	_ = c.MarkFlagRequired("to")
 	return c
 }
 
-func packet(from, to, protocol, iface string) (ruleset.Packet, error) {
+func parsePacket(from, to, protocol, iface string) (ruleset.Packet, error) {
 	p := ruleset.Packet{Interface: iface, Protocol: corev1.Protocol(strings.ToUpper(protocol))}
 	var err error
 	if p.From, err = netip.ParseAddr(from); err != nil {

@@ -24,8 +24,8 @@ type kernel struct {
 	blackhole func(ctx context.Context, until time.Time) error
 }
 
-// modes returns the values of --proxy-mode.
-func modes() []string { return []string{"iptables", "nftables"} }
+// proxyModes returns the values of --proxy-mode.
+func proxyModes() []string { return []string{"iptables", "nftables"} }
 
 // kernel returns the way of --proxy-mode.
 func (o *options) kernel(ctx context.Context) (kernel, error) {
@@ -62,8 +62,8 @@ func viaNftables() (kernel, error) {
 	return kernel{w, watch, w.Cleanup, w.Blackhole}, nil
 }
 
-// flows ends flows to backends that are gone; UDP and SCTP would go there for as long as their client sends.
-func flows() (func(ctx context.Context, changes []ruleset.PortChange), error) {
+// flowCleaner ends flows to backends that are gone; UDP and SCTP would go there for as long as their client sends.
+func flowCleaner() (func(ctx context.Context, changes []ruleset.PortChange), error) {
 	table, err := conntrack.Open()
 	if err != nil {
 		return nil, fmt.Errorf("the kernel's table of connections: %w", err)

@@ -47,7 +47,9 @@ func (a *consoleAnswers) handler() http.Handler {
 	}))
 	mux.HandleFunc("GET /local/runs", func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, http.StatusOK, a.runs.list()) })
 	mux.HandleFunc("POST /local/runs", a.begin)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is nothing here") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		writeRefusal(w, http.StatusNotFound, "there is nothing here")
+	})
 	return mux
 }
 
@@ -56,7 +58,7 @@ func (a *consoleAnswers) read(w http.ResponseWriter, r *http.Request, args []str
 	var out bytes.Buffer
 	err := a.execute(r.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &bytes.Buffer{}}, append([]string{args[0], "--output=json"}, args[1:]...))
 	if err != nil {
-		refuse(w, codeOf(err), err.Error())
+		writeRefusal(w, codeOf(err), err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

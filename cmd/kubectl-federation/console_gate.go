@@ -42,16 +42,16 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if r.Host != g.host {
-		refuse(w, http.StatusForbidden, fmt.Sprintf("this is %s, not %q", g.host, r.Host))
+		writeRefusal(w, http.StatusForbidden, fmt.Sprintf("this is %s, not %q", g.host, r.Host))
 		return
 	}
-	if key := r.URL.Query().Get("key"); r.URL.Path == "/" && same(key, g.key) {
+	if key := r.URL.Query().Get("key"); r.URL.Path == "/" && equalSecrets(key, g.key) {
 		http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "/console/", http.StatusSeeOther)
 		return
 	}
-	if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.session) {
-		refuse(w, http.StatusForbidden, "open the address that kubectl federation console has printed: it has a secret that this request lacks")
+	if c, err := r.Cookie(g.cookie()); err != nil || !equalSecrets(c.Value, g.session) {
+		writeRefusal(w, http.StatusForbidden, "open the address that kubectl federation console has printed: it has a secret that this request lacks")
 		return
 	}
 	path := r.URL.Path
@@ -72,7 +72,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/version" || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/"):
 		g.api.ServeHTTP(w, r)
 	default:
-		refuse(w, http.StatusNotFound, "there is nothing here")
+		writeRefusal(w, http.StatusNotFound, "there is nothing here")
 	}
 }
 
@@ -83,9 +83,9 @@ func ownRequest(w http.ResponseWriter, r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case r.Header.Get(consoleHeader) != "1" || r.Header.Get("Upgrade") != "" || sameOrigin.Check(r) != nil:
-		refuse(w, http.StatusForbidden, "this request is not one of the console's pages")
+		writeRefusal(w, http.StatusForbidden, "this request is not one of the console's pages")
 	case !reads && !isJSON(r.Header.Get("Content-Type")):
-		refuse(w, http.StatusUnsupportedMediaType, "what is sent must be JSON")
+		writeRefusal(w, http.StatusUnsupportedMediaType, "what is sent must be JSON")
 	default:
 		return true
 	}
@@ -97,10 +97,10 @@ func isJSON(contentType string) bool {
 	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"))
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// refuse answers with a message, in the form in which the API does.
-func refuse(w http.ResponseWriter, code int, message string) {
+// writeRefusal answers with a message, in the form in which the API does.
+func writeRefusal(w http.ResponseWriter, code int, message string) {
 	answerJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message})
 }
 
@@ -137,7 +137,7 @@ func newAPIProxy(config *rest.Config) (http.Handler, error) {
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() == nil {
-				refuse(w, http.StatusBadGateway, "the federation cannot be reached: "+err.Error())
+				writeRefusal(w, http.StatusBadGateway, "the federation cannot be reached: "+err.Error())
 			}
 		},
 	}, nil

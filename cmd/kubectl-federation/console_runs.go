@@ -155,17 +155,17 @@ func (a *consoleAnswers) begin(w http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(asked); err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		writeRefusal(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	args, err := asked.arguments()
 	if err != nil {
-		refuse(w, http.StatusUnprocessableEntity, err.Error())
+		writeRefusal(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
 	one := &consoleRun{Command: shellCommand(args), Began: time.Now()}
 	if !a.runs.add(one) {
-		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("%d commands are running already", maxRuns))
+		writeRefusal(w, http.StatusTooManyRequests, fmt.Sprintf("%d commands are running already", maxRuns))
 		return
 	}
 	begun := *one
@@ -191,13 +191,13 @@ func shellCommand(args []string) string {
 		if arg == "--" {
 			continue // names are checked before: none begins with -
 		}
-		words = append(words, quoted(arg))
+		words = append(words, shellQuote(arg))
 	}
 	return strings.Join(words, " ")
 }
 
-// quoted quotes a word for a shell if it needs to be.
-func quoted(word string) string {
+// shellQuote quotes a word for a shell if it needs to be.
+func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
 	}

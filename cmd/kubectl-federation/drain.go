@@ -245,7 +245,7 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 			return false, err
 		}
 	}
-	next, wait, err := drain.Next(c, time.Now(), o.ttl, published(providers))
+	next, wait, err := drain.Next(c, time.Now(), o.ttl, providerStates(providers))
 	if err != nil {
 		return false, err
 	}
@@ -291,7 +291,7 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 		}
 		left := notGone(s.objects)
 		switch nothing := s.unknown == "" && len(left) == 0; {
-		case empty.since(nothing) >= s.settleTime():
+		case empty.steadyFor(nothing) >= s.settleTime():
 			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), drain.Finish)
 		case !nothing:
 			o.progress.printLeft(c.Name, left, s.unknown, o.whyLeft(ctx, left))
@@ -327,7 +327,7 @@ func (s *clusterContents) describe(what string) string {
 // steady is since when something has held; -1 from since if it does not.
 type steady struct{ from time.Time }
 
-func (s *steady) since(is bool) time.Duration {
+func (s *steady) steadyFor(is bool) time.Duration {
 	switch {
 	case !is:
 		s.from = time.Time{}
@@ -407,8 +407,8 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 	}
 }
 
-// published returns the state of the providers that a drain needs.
-func published(all []dnsProvider) (out []drain.Provider) {
+// providerStates returns the state of the providers that a drain needs.
+func providerStates(all []dnsProvider) (out []drain.Provider) {
 	for _, p := range all {
 		out = append(out, drain.Provider{Published: p.Published, Since: p.Since.Time})
 	}

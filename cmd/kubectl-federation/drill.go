@@ -318,7 +318,7 @@ func (f *federation) followDrill(ctx context.Context, streams genericiooptions.I
 				tell(streams.Out, "%s\n", line)
 			}
 		}
-		if d.Over() {
+		if d.IsFinished() {
 			if d.Status.Outcome != v1beta1.DrillSucceeded {
 				return fmt.Errorf("failoverdrill/%s: %s, %s: %s", name, d.Status.Outcome, d.Status.Reason, d.Status.Message)
 			}
@@ -341,11 +341,11 @@ func drillCourse(d *v1beta1.FailoverDrill) (lines []string) {
 	}
 	if s.Report != nil && s.Report.Marks.Injected != nil {
 		lines = append(lines, fmt.Sprintf("%s is out of service at %s", strings.Join(s.Clusters, ", "), s.Report.Marks.Injected.UTC().Format(time.TimeOnly)))
-		for _, m := range s.Report.Marks.Come() {
+		for _, m := range s.Report.Marks.InOrder() {
 			lines = append(lines, fmt.Sprintf("  %8s  %s", afterText(m), markText(m)))
 		}
 	}
-	if d.Over() {
+	if d.IsFinished() {
 		lines = append(lines, fmt.Sprintf("%s, %s: %s", s.Outcome, s.Reason, s.Message))
 	}
 	return lines
@@ -452,7 +452,7 @@ could. It takes the rights of an administrator, and is refused while one runs.`,
 		if !force {
 			return nil
 		}
-		return f.undo(ctx, streams.Out, name)
+		return f.finishAborted(ctx, streams.Out, name)
 	})
 	c.Flags().BoolVar(&force, "force", false, "undo the drill from here: no process of the federation runs that could")
 	return c

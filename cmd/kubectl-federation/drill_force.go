@@ -26,8 +26,8 @@ const (
 	actsWithin = 10 * time.Second
 )
 
-// undo takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
-func (f *federation) undo(ctx context.Context, out io.Writer, name string) error {
+// finishAborted takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
+func (f *federation) finishAborted(ctx context.Context, out io.Writer, name string) error {
 	if err := f.nobodyLeads(ctx); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (f *federation) undo(ctx context.Context, out io.Writer, name string) error
 		if err := f.takeStep(ctx, d, &step); err != nil && !apierrors.IsConflict(err) {
 			return err
 		}
-		if d.Over() && len(step.Changes) == 0 && len(step.Marks) == 0 {
+		if d.IsFinished() && len(step.Changes) == 0 && len(step.Marks) == 0 {
 			tell(out, "failoverdrill/%s: %s, %s: %s\n", name, d.Status.Outcome, d.Status.Reason, d.Status.Message)
 			return nil
 		}
@@ -85,7 +85,7 @@ func (f *federation) somebodyActs(ctx context.Context, name string) (bool, error
 			break
 		}
 		is, getErr := f.drill(ctx, name)
-		if err = getErr; err == nil && (is.Over() || is.Status.Phase != first.Status.Phase) {
+		if err = getErr; err == nil && (is.IsFinished() || is.Status.Phase != first.Status.Phase) {
 			return true, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 		errs = append(errs, err)
 	}
 	for _, m := range step.Marks {
-		errs = append(errs, f.mark(ctx, m))
+		errs = append(errs, f.writeMark(ctx, m))
 	}
 	if step.Lift {
 		errs = append(errs, client404(f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
@@ -131,8 +131,8 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 	return errors.Join(errs...)
 }
 
-// mark writes the condition Drill of a Cluster as the federation does, or takes it away.
-func (f *federation) mark(ctx context.Context, m plan.Mark) error {
+// writeMark writes the condition Drill of a Cluster as the federation does, or takes it away.
+func (f *federation) writeMark(ctx context.Context, m plan.Mark) error {
 	u, err := m.Object()
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func TestUndoWithoutTheFederation(t *testing.T) {
 				}
 				abort(t, f, "drill-1")
 				out := &strings.Builder{}
-				if err := f.undo(t.Context(), out, "drill-1"); err != nil {
+				if err := f.finishAborted(t.Context(), out, "drill-1"); err != nil {
 					t.Fatal(err)
 				}
 				if d, err := f.drill(t.Context(), "drill-1"); err != nil || d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator {
@@ -54,7 +54,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		fleet, f := fleetAndPlugin(t, time.Second)
 		defer fleet.Close()
 		out := &strings.Builder{}
-		if err := f.undo(t.Context(), out, "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
+		if err := f.finishAborted(t.Context(), out, "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
 			t.Errorf("while a process leads: %v", err)
 		}
 	})
@@ -64,7 +64,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		replay(t, fleet, "drill Shift a 600", "wait 60s")
 		abort(t, f, "drill-1")
 		out := &strings.Builder{}
-		if err := f.undo(t.Context(), out, "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
+		if err := f.finishAborted(t.Context(), out, "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
 			t.Errorf("while a process acts: %v\n%s", err, out)
 		}
 	})

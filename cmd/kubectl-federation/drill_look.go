@@ -110,7 +110,7 @@ func (f *federation) printMayDrill(ctx context.Context, out io.Writer, lost *v1b
 		return
 	}
 	for _, d := range w.Drills {
-		if !d.Over() {
+		if !d.IsFinished() {
 			w.Other = d.Name
 		}
 	}

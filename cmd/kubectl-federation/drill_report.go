@@ -104,7 +104,7 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 	if m := r.Marks.Injected; m != nil {
 		note("Out of service at", "%s", m.UTC().Format(time.RFC3339))
 	}
-	for _, m := range r.Marks.Come() {
+	for _, m := range r.Marks.InOrder() {
 		note(afterText(m), "%s", markText(m))
 	}
 	w := &r.Workloads
@@ -114,7 +114,7 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 	}
 	note("Names", "%d record sets change, by the prediction; %d were followed", r.Prediction.Records, len(r.Prediction.Followed))
 	if e := r.Earlier; e != nil {
-		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, withEarlier(r.Marks.After(), e.P75Milliseconds))
+		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, withEarlier(r.Marks.Elapsed(), e.P75Milliseconds))
 	}
 	for _, p := range r.Probes {
 		seen := fmt.Sprintf("%d questions, %d failed, longest outage %s", p.Asked, p.Failed, time.Duration(p.LongestOutageMilliseconds)*time.Millisecond)
@@ -136,7 +136,7 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 	for _, line := range r.LeftBehind {
 		note("Left behind", "%s", line)
 	}
-	if len(r.LeftBehind) == 0 && d.Over() {
+	if len(r.LeftBehind) == 0 && d.IsFinished() {
 		note("Left behind", "nothing")
 	}
 	return all
@@ -198,7 +198,7 @@ type point struct {
 
 // timelineOf arranges the marks from the fault to the last one, by time, each with a row of its own for its text.
 func timelineOf(m *v1beta1.DrillMarks) (line []point) {
-	marks := m.Come()
+	marks := m.InOrder()
 	if len(marks) == 0 {
 		return nil
 	}

@@ -63,7 +63,7 @@ func TestReportsAgree(t *testing.T) {
 		}
 	}
 	var steps []string
-	for _, m := range finished().Status.Report.Marks.Come() {
+	for _, m := range finished().Status.Report.Marks.InOrder() {
 		steps = append(steps, m.Name)
 	}
 	if got := strings.Join(steps, " "); got != "detected outOfDNS out placed readyElsewhere recovering backReady backInDNS failback.10 failback.50 failback.100 clean" {

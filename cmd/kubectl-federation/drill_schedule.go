@@ -60,7 +60,7 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := drilltimes.Of(&s.Spec); err != nil {
+			if _, err := drilltimes.TimesOf(&s.Spec); err != nil {
 				return err
 			}
 			f, err := o.connect()
@@ -125,7 +125,7 @@ func (o *scheduleCreateCommand) newSchedule(name string) (*v1beta1.FailoverDrill
 
 // printTimes prints when the next drills are due.
 func printTimes(streams genericiooptions.IOStreams, s *v1beta1.FailoverDrillSchedule, n int) {
-	times, err := drilltimes.Of(&s.Spec)
+	times, err := drilltimes.TimesOf(&s.Spec)
 	if err != nil {
 		tell(streams.ErrOut, "%v\n", err)
 		return

@@ -185,7 +185,7 @@ func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
 		next = retryAfter
 	}
 	open := slices.DeleteFunc(slices.Clone(drills), func(d *v1beta1.FailoverDrill) bool {
-		return d.Over() && !slices.Contains(d.Finalizers, v1beta1.DrillFinalizer)
+		return d.IsFinished() && !slices.Contains(d.Finalizers, v1beta1.DrillFinalizer)
 	})
 	if len(open) == 0 {
 		return next
@@ -193,7 +193,7 @@ func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
 	first := open[0] // the active one, else the oldest pending one
 	if i := slices.IndexFunc(open, (*v1beta1.FailoverDrill).UnderWay); i >= 0 {
 		first = open[i]
-	} else if i := slices.IndexFunc(open, func(d *v1beta1.FailoverDrill) bool { return !d.Over() }); i >= 0 {
+	} else if i := slices.IndexFunc(open, func(d *v1beta1.FailoverDrill) bool { return !d.IsFinished() }); i >= 0 {
 		first = open[i]
 	}
 	world, err := c.observe(ctx, open, first)
@@ -438,7 +438,7 @@ func (c *Controller) renewLease(ctx context.Context, d *v1beta1.FailoverDrill) e
 	if err != nil {
 		return err
 	}
-	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.As(), Clusters: d.Status.Clusters, Blackhole: d.Spec.Method == v1beta1.DrillBlackhole}, time.Now())
+	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.IsolationMode(), Clusters: d.Status.Clusters, Blackhole: d.Spec.Method == v1beta1.DrillBlackhole}, time.Now())
 	if was == nil {
 		_, err = c.Leases.Create(ctx, is, metav1.CreateOptions{FieldManager: FieldManager})
 	} else {

@@ -136,7 +136,7 @@ func TestADrillOfManyClustersWritesLittle(t *testing.T) {
 		informers.Start(t.Context().Done())
 		go func() { _ = c.Run(t.Context()) }()
 		drill, largest := &v1beta1.FailoverDrill{}, 0
-		for began := time.Now(); !drill.Over() && time.Since(began) < 10*time.Minute; time.Sleep(time.Second) {
+		for began := time.Now(); !drill.IsFinished() && time.Since(began) < 10*time.Minute; time.Sleep(time.Second) {
 			u := api.Get(v1beta1.FailoverDrillsResource, "", "large")
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, drill); err != nil {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestADrillOfManyClustersWritesLittle(t *testing.T) {
 			largest = max(largest, len(status))
 		}
 		s := drill.Status
-		if len(s.Clusters) != 250 || s.Report == nil || s.Report.Marks.Injected == nil || !drill.Over() || len(s.Report.LeftBehind) > 0 {
+		if len(s.Clusters) != 250 || s.Report == nil || s.Report.Marks.Injected == nil || !drill.IsFinished() || len(s.Report.LeftBehind) > 0 {
 			t.Fatalf("%d clusters, %s, %s: %s", len(s.Clusters), s.Outcome, s.Reason, s.Message)
 		}
 		if held := int(s.Report.Marks.Recovering.Sub(s.Report.Marks.Injected.Time) / (5 * time.Second)); lease.writes > held+3 || lease.writes < held-3 {

@@ -76,7 +76,7 @@ func observeFinished(d *v1beta1.FailoverDrill) {
 		return
 	}
 	markSeconds.DeletePartialMatch(map[string]string{"method": method})
-	for mark, after := range d.Status.Report.Marks.After() {
+	for mark, after := range d.Status.Report.Marks.Elapsed() {
 		markSeconds.WithLabelValues(method, mark).Set(after.Seconds())
 	}
 }

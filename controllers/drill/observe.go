@@ -102,7 +102,7 @@ func (c *Controller) addNames(w *world) error {
 func (c *Controller) addRecords(ctx context.Context, w *world, drills []*v1beta1.FailoverDrill) error {
 	var followed []plan.Record
 	for _, d := range drills {
-		if d.Over() || d.Status.Report == nil {
+		if d.IsFinished() || d.Status.Report == nil {
 			continue
 		}
 		for _, f := range d.Status.Report.Prediction.Followed {

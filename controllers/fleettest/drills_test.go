@@ -113,7 +113,7 @@ func TestDrillsComeOneAfterTheOther(t *testing.T) {
 			p.Pass(time.Second) // a name decides between drills of the same second
 		}
 		run(t, p, "pause leader 20s", "wait 60s", "pause leader 20s")
-		until(t, p, "the last drill is over", time.Duration(n)*time.Minute, func() bool { d := drillNamed(t, p, want[n-1]); return d.Over() })
+		until(t, p, "the last drill is over", time.Duration(n)*time.Minute, func() bool { d := drillNamed(t, p, want[n-1]); return d.IsFinished() })
 		watch.Stop()
 		<-seen
 		if !slices.Equal(order, want) {
@@ -176,7 +176,7 @@ func TestADrillLeavesNothing(t *testing.T) {
 				run(t, p, "settle")
 				before := dump(p)
 				makeDrill(t, p, "one", method, "a", 120)
-				until(t, p, "it is over", time.Hour, func() bool { return drillNamed(t, p, "one").Over() })
+				until(t, p, "it is over", time.Hour, func() bool { return drillNamed(t, p, "one").IsFinished() })
 				if s := drillNamed(t, p, "one").Status; s.Outcome != v1beta1.DrillSucceeded {
 					t.Errorf("%s, %s: %s", s.Outcome, s.Reason, s.Message)
 				}

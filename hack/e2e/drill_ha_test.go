@@ -87,7 +87,7 @@ func TestAnIsolationAndItsLeader(t *testing.T) {
 	begun := time.Now()
 	eventually(t, 90*time.Second, func() string {
 		d, err := drill(other)
-		if err != nil || !d.Over() {
+		if err != nil || !d.IsFinished() {
 			return fmt.Sprintf("not over: %v", err)
 		}
 		if d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillControllerLost || len(d.Status.Report.LeftBehind) > 0 {

@@ -81,7 +81,7 @@ func drillOnce(t *testing.T, name, method string, hold int64) {
 		if err == nil {
 			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d)
 		}
-		if err != nil || !d.Over() {
+		if err != nil || !d.IsFinished() {
 			return fmt.Sprintf("%s is %s: %v", name, d.Status.Phase, err)
 		}
 		return ""

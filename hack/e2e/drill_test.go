@@ -124,7 +124,7 @@ func TestAnAbortedIsolation(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	at := time.Now()
-	becomes("over", 15*time.Second, (*v1beta1.FailoverDrill).Over)
+	becomes("over", 15*time.Second, (*v1beta1.FailoverDrill).IsFinished)
 	marks := drill().Status.Report.Marks
 	t.Logf("refused connections: judged lost after %s, out of DNS %s, failed over %s, ready elsewhere %s; over %s after the abort",
 		marks.Detected.Sub(marks.Injected.Time), marks.OutOfDNS.Sub(marks.Injected.Time), marks.Out.Sub(marks.Injected.Time), marks.ReadyElsewhere.Sub(marks.Injected.Time), time.Since(at))

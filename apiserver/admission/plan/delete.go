@@ -8,8 +8,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// Mark puts v1beta1.OrphanMarkFinalizer on a federated object that is not yet marked as deleted.
-func Mark(object metav1.Object) {
+// MarkForOrphaning puts v1beta1.OrphanMarkFinalizer on a federated object that is not yet marked as deleted.
+func MarkForOrphaning(object metav1.Object) {
 	finalizers := object.GetFinalizers()
 	if object.GetDeletionTimestamp() != nil || !slices.Contains(finalizers, v1beta1.DeleteFromClustersFinalizer) {
 		return
@@ -19,8 +19,8 @@ func Mark(object metav1.Object) {
 	}
 }
 
-// Orphans reports whether a delete leaves copies alone: by its options, else by the finalizers if that is the default.
-func Orphans(finalizers []string, options *metav1.DeleteOptions, byDefault bool) bool {
+// LeavesCopies reports whether a delete leaves copies alone: by its options, else by the finalizers if that is the default.
+func LeavesCopies(finalizers []string, options *metav1.DeleteOptions, byDefault bool) bool {
 	if options != nil && options.OrphanDependents != nil { //nolint:staticcheck // SA1019: old clients send it
 		return *options.OrphanDependents //nolint:staticcheck // SA1019: old clients send it
 	}

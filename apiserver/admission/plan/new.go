@@ -46,7 +46,7 @@ func (n New) Place(now func() error) error {
 	}
 	_, selects := n.Object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
 	confined := kind != nil && !selects && v1beta1.Confined(n.Resource)
-	waits := Selected(policies, n.Kind, n.Object) || mayFollow(policies, n.Resource)
+	waits := IsSelected(policies, n.Kind, n.Object) || mayFollow(policies, n.Resource)
 	if confined && !waits {
 		if err := now(); err != nil || n.placed() {
 			return err
@@ -60,8 +60,8 @@ func (n New) Place(now func() error) error {
 
 func (n New) placed() bool { return n.Object.GetAnnotations()[v1beta1.PlacementAnnotation] != "" }
 
-// Selected reports whether a policy selects an object. Of a custom kind only such objects are federated.
-func Selected(policies []*v1beta1.PlacementPolicy, kind schema.GroupKind, object metav1.Object) bool {
+// IsSelected reports whether a policy selects an object. Of a custom kind only such objects are federated.
+func IsSelected(policies []*v1beta1.PlacementPolicy, kind schema.GroupKind, object metav1.Object) bool {
 	return slices.ContainsFunc(policies, func(p *v1beta1.PlacementPolicy) bool {
 		return p.Selects(kind, object.GetName(), object.GetLabels())
 	})

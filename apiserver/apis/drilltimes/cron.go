@@ -48,8 +48,8 @@ type Times struct {
 	takes   time.Duration
 }
 
-// Of returns the times of a schedule that is valid; of others the first error.
-func Of(s *v1beta1.FailoverDrillScheduleSpec) (*Times, error) {
+// TimesOf returns the times of a schedule that is valid; of others the first error.
+func TimesOf(s *v1beta1.FailoverDrillScheduleSpec) (*Times, error) {
 	windows, err := Parse(&s.DrillWindows)
 	if err != nil {
 		return nil, err
@@ -58,11 +58,11 @@ func Of(s *v1beta1.FailoverDrillScheduleSpec) (*Times, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schedule %q: %w", s.Schedule, err)
 	}
-	return &Times{c, windows, Takes(&s.Template.Spec)}, nil
+	return &Times{c, windows, DurationOf(&s.Template.Spec)}, nil
 }
 
-// Takes returns how long a drill is under way that begins at once, until the clusters are brought back.
-func Takes(s *v1beta1.FailoverDrillSpec) time.Duration {
+// DurationOf returns how long a drill is under way that begins at once, until the clusters are brought back.
+func DurationOf(s *v1beta1.FailoverDrillSpec) time.Duration {
 	return time.Duration(s.Baseline()+s.Hold()) * time.Second
 }
 
@@ -74,7 +74,7 @@ func (t *Times) After(after time.Time) time.Time {
 		if at.IsZero() || at.After(last) {
 			break
 		}
-		if after = at; !repeated(at.In(t.cron.Location)) && t.windows.Against(at, at.Add(t.takes)) == "" {
+		if after = at; !repeated(at.In(t.cron.Location)) && t.windows.Refuses(at, at.Add(t.takes)) == "" {
 			return at.UTC()
 		}
 	}

@@ -34,7 +34,7 @@ func TestTimesWhereClocksChange(t *testing.T) {
 		"last of a day":  {"0 0 31 * *", nil, "2026-03-31T00:00:00Z", []string{"2026-05-31T00:00:00Z"}},
 		"name of a time": {"@weekly", nil, "2026-05-01T00:00:00Z", []string{"2026-05-03T00:00:00Z"}},
 	} {
-		times, err := Of(&v1beta1.FailoverDrillScheduleSpec{Schedule: c.cron, DrillWindows: v1beta1.DrillWindows{TimeZone: c.zone}})
+		times, err := TimesOf(&v1beta1.FailoverDrillScheduleSpec{Schedule: c.cron, DrillWindows: v1beta1.DrillWindows{TimeZone: c.zone}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestTimesAreInWindows(t *testing.T) {
 	berlin := "Europe/Berlin"
 	spec := v1beta1.FailoverDrillScheduleSpec{Schedule: "0 * * * *", DrillWindows: v1beta1.DrillWindows{
 		TimeZone: &berlin, AllowedWindows: []string{"MON-10:00-12:00", "TUE-22:00-24:00", "WED-00:00-01:30"}, BlockedWindows: []string{"MON-10:59-11:00"}, BlockedDates: []string{"2026-05-04"}}}
-	times, err := Of(&spec)
+	times, err := TimesOf(&spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestTimesAreInWindows(t *testing.T) {
 	}
 	spec.AllowedWindows = []string{"MON-10:05-12:00"}
 	spec.Schedule = "0 10 * * 1"
-	if times, err = Of(&spec); err != nil || !times.After(is).IsZero() {
+	if times, err = TimesOf(&spec); err != nil || !times.After(is).IsZero() {
 		t.Errorf("%v, %v: want no time", times.After(is), err)
 	}
 }
@@ -93,7 +93,7 @@ func TestAgainst(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := at(t, from)
-		if got := w.Against(begin, begin.Add(d)); (got == "") != (want == "") || !strings.Contains(got, want) {
+		if got := w.Refuses(begin, begin.Add(d)); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", run, got, want)
 		}
 	}

@@ -97,8 +97,8 @@ func Parse(of *v1beta1.DrillWindows) (w *Windows, err error) {
 	return w, err
 }
 
-// Against returns why a drill may not be under way from one time until before another; "": it may.
-func (w *Windows) Against(from, to time.Time) string {
+// Refuses returns why a drill may not be under way from one time until before another; "": it may.
+func (w *Windows) Refuses(from, to time.Time) string {
 	from, to = from.In(w.zone), to.In(w.zone)
 	run := fmt.Sprintf("it would be under way from %s to %s", from.Format("Mon 2006-01-02 15:04"), to.Format("15:04 MST"))
 	for day := midnight(from); day.Before(to); day = midnight(day.AddDate(0, 0, 1)) {

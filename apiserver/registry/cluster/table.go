@@ -48,8 +48,8 @@ func row(c *v1beta1.Cluster) []any {
 		taints = append(taints, c.Spec.Taints[i].ToString())
 	}
 	return []any{c.Name, readiness(c), table.OrNone(c.Status.Region), table.OrNone(strings.Join(c.Status.Zones, ",")),
-		table.OrNone(c.Status.KubernetesVersion), use(c), metatable.ConvertToHumanReadableDateType(c.CreationTimestamp),
-		room(c, corev1.ResourceCPU, cores), room(c, corev1.ResourceMemory, gibibytes), room(c, corev1.ResourcePods, count),
+		table.OrNone(c.Status.KubernetesVersion), statusText(c), metatable.ConvertToHumanReadableDateType(c.CreationTimestamp),
+		freeOf(c, corev1.ResourceCPU, cores), freeOf(c, corev1.ResourceMemory, gibibytes), freeOf(c, corev1.ResourcePods, count),
 		table.OrNone(table.FirstOf(maxTaints, taints, ",")), strings.Join(addresses, ",")}
 }
 
@@ -64,8 +64,8 @@ func readiness(c *v1beta1.Cluster) string {
 	return "Unknown"
 }
 
-// use returns the column Status: the failover phase, and the federation's own taints.
-func use(c *v1beta1.Cluster) string {
+// statusText returns the column Status: the failover phase, and the federation's own taints.
+func statusText(c *v1beta1.Cluster) string {
 	words := []string{c.PhaseWithShare()}
 	if word := c.OutOfService(); word != "" {
 		words = append(words, word)
@@ -73,8 +73,8 @@ func use(c *v1beta1.Cluster) string {
 	return strings.Join(words, ",")
 }
 
-// room returns how much of a resource is free, of how much: "12.5/32".
-func room(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Quantity) string) string {
+// freeOf returns how much of a resource is free, of how much: "12.5/32".
+func freeOf(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Quantity) string) string {
 	if c.Status.Capacity == nil {
 		return "<unknown>"
 	}
@@ -83,12 +83,14 @@ func room(c *v1beta1.Cluster, name corev1.ResourceName, inWords func(resource.Qu
 	return inWords(free) + "/" + inWords(all)
 }
 
-func cores(q resource.Quantity) string     { return short(q.AsApproximateFloat64()) }
-func gibibytes(q resource.Quantity) string { return short(q.AsApproximateFloat64()/(1<<30)) + "Gi" }
-func count(q resource.Quantity) string     { return fmt.Sprint(q.Value()) }
+func cores(q resource.Quantity) string { return shortNumber(q.AsApproximateFloat64()) }
+func gibibytes(q resource.Quantity) string {
+	return shortNumber(q.AsApproximateFloat64()/(1<<30)) + "Gi"
+}
+func count(q resource.Quantity) string { return fmt.Sprint(q.Value()) }
 
-// short shows a fraction of small numbers only.
-func short(f float64) string {
+// shortNumber shows a fraction of small numbers only.
+func shortNumber(f float64) string {
 	if f < 100 {
 		f = math.Round(f*10) / 10
 	} else {

@@ -31,7 +31,7 @@ func TestHowAClusterIsUsed(t *testing.T) {
 	} {
 		object := &v1beta1.Cluster{Spec: v1beta1.ClusterSpec{Taints: c.taints}, Status: v1beta1.ClusterStatus{Failover: c.failover}}
 		object.Annotations = map[string]string{v1beta1.DrainAnnotation: c.drain.String()}
-		if got := use(object); got != want {
+		if got := statusText(object); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestRoomIsShown(t *testing.T) {
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q[0])},
 			Requested:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q[1])},
 		}}}
-		if got := room(object, corev1.ResourceCPU, cores); got != want {
+		if got := freeOf(object, corev1.ResourceCPU, cores); got != want {
 			t.Errorf("%v: %q, want %q", q, got, want)
 		}
 	}

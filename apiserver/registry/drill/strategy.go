@@ -81,7 +81,7 @@ func (s decisionStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime
 	d, was := obj.(*v1beta1.FailoverDrill), old.(*v1beta1.FailoverDrill)
 	asked := *s.of(&d.Status)
 	d.ObjectMeta, d.Spec, d.Status = was.ObjectMeta, was.Spec, was.Status
-	if *s.of(&was.Status) != nil || was.Over() {
+	if *s.of(&was.Status) != nil || was.IsFinished() {
 		return
 	}
 	decision := &v1beta1.DrillDecision{At: metav1.Now(), By: base.UserOf(ctx)}

@@ -55,7 +55,7 @@ func (s strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, o
 	cascade(options, s.orphanByDefault)
 	object, err := meta.Accessor(obj)
 	if err == nil && CopiesStay(ctx, s.namespaces, object, options, s.orphanByDefault) {
-		plan.Mark(object)
+		plan.MarkForOrphaning(object)
 	}
 	return false
 }
@@ -73,7 +73,7 @@ func cascade(options *metav1.DeleteOptions, orphanByDefault bool) {
 // only if those of the whole namespace do, or if that cannot be found out, because what stays can still be deleted.
 func CopiesStay(ctx context.Context, namespaces NamespaceGetter, object metav1.Object, options *metav1.DeleteOptions, orphanByDefault bool) bool {
 	if who, ok := request.UserFrom(ctx); !ok || who.GetName() != user.APIServerUser {
-		return plan.Orphans(object.GetFinalizers(), options, orphanByDefault)
+		return plan.LeavesCopies(object.GetFinalizers(), options, orphanByDefault)
 	}
 	namespace, err := namespaces.Get(ctx, object.GetNamespace(), metav1.GetOptions{})
 	return err != nil || slices.Contains(namespace.Finalizers, v1beta1.OrphanMarkFinalizer)

@@ -26,8 +26,8 @@ func (n *Namespaces) Delete(ctx context.Context, name string, validate rest.Vali
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		if object, err := meta.Accessor(obj); err == nil && plan.Orphans(object.GetFinalizers(), options, n.OrphanByDefault) {
-			plan.Mark(object)
+		if object, err := meta.Accessor(obj); err == nil && plan.LeavesCopies(object.GetFinalizers(), options, n.OrphanByDefault) {
+			plan.MarkForOrphaning(object)
 		}
 		return nil
 	}

@@ -57,7 +57,7 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	}
 	config := restclient.CopyConfig(l.config)
 	config.BearerToken = l.token.Load().(string)
-	return cluster.NewHandler(config, caller, pod.path(r.subresource), responder)
+	return cluster.NewHandler(config, caller, pod.subresourcePath(r.subresource), responder)
 }
 
 // mayCreate checks whether the caller may create the subresource: a GET, with which web sockets begin, does no less.

@@ -60,8 +60,8 @@ type page struct {
 	more     bool // clusters that have not been asked yet
 }
 
-// turn returns the clusters of the next page, and how much of each: those with more, and then those not asked yet.
-func (c cursor) turn(clusters []*v1beta1.Cluster, by selected, limit int64) page {
+// nextPage returns the clusters of the next page, and how much of each: those with more, and then those not asked yet.
+func (c cursor) nextPage(clusters []*v1beta1.Cluster, by selected, limit int64) page {
 	p := page{version: c.Version, after: c.After, had: c.Had}
 	inOrder := slices.SortedFunc(slices.Values(clusters), func(a, b *v1beta1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	for _, cluster := range inOrder {
@@ -70,7 +70,7 @@ func (c cursor) turn(clusters []*v1beta1.Cluster, by selected, limit int64) page
 		}
 	}
 	for _, cluster := range inOrder {
-		if _, _, any := by.at(cluster.Name); !any || cluster.Name <= c.After {
+		if _, _, any := by.selectorsFor(cluster.Name); !any || cluster.Name <= c.After {
 			continue
 		}
 		if limit > 0 && (len(p.clusters) >= atOnce || int64(len(p.clusters)) >= limit) {

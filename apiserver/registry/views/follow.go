@@ -22,10 +22,10 @@ func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 	pause := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
 	for ctx.Err() == nil {
 		start := time.Now()
-		err := m.once(ctx, c, begun)
+		err := m.listAndWatch(ctx, c, begun)
 		begun()
 		if (errors.IsResourceExpired(err) || errors.IsGone(err)) && m.view.versions.mayHaveExpired(m.since) {
-			m.expired(ctx, fmt.Sprintf("cluster %s: %s", c.Name, reason(err)))
+			m.expired(ctx, fmt.Sprintf("cluster %s: %s", c.Name, shortReason(err)))
 			return
 		}
 		if time.Since(start) > 30*time.Second {
@@ -38,10 +38,10 @@ func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 	}
 }
 
-// once lists a member's objects, if that has not been done, and watches it until that ends.
-func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) error {
-	if m.from(c.Name) == "" {
-		p, err := ask(ctx, m.view.members, c, func(ctx context.Context, l *link) (part, error) {
+// listAndWatch lists a member's objects, if that has not been done, and watches it until that ends.
+func (m *merged) listAndWatch(ctx context.Context, c *v1beta1.Cluster, begun func()) error {
+	if m.startVersion(c.Name) == "" {
+		p, err := askMember(ctx, m.view.members, c, func(ctx context.Context, l *link) (part, error) {
 			return m.view.listAt(ctx, l, m.namespace, m.by, metav1.ListOptions{})
 		})
 		if err != nil {
@@ -53,16 +53,16 @@ func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) err
 				return nil
 			}
 		}
-		m.seen(c.Name, p.version)
+		m.noteVersion(c.Name, p.version)
 	}
 	begun()
 	l, err := m.view.members.link(ctx, c)
 	if err != nil {
 		return err
 	}
-	label, field, _ := m.by.at(c.Name)
-	stream, err := get(l.of(m.view.kind), m.view.kind.resource.Resource, m.namespace).
-		SpecificallyVersionedParams(&metav1.ListOptions{LabelSelector: label, FieldSelector: field, ResourceVersion: m.from(c.Name), AllowWatchBookmarks: true}, scheme.ParameterCodec, corev1.SchemeGroupVersion).
+	label, field, _ := m.by.selectorsFor(c.Name)
+	stream, err := get(l.clientOfKind(m.view.kind), m.view.kind.resource.Resource, m.namespace).
+		SpecificallyVersionedParams(&metav1.ListOptions{LabelSelector: label, FieldSelector: field, ResourceVersion: m.startVersion(c.Name), AllowWatchBookmarks: true}, scheme.ParameterCodec, corev1.SchemeGroupVersion).
 		Param("watch", "true").Watch(m.view.members.allow(ctx, true))
 	if err != nil {
 		if errors.IsUnauthorized(err) {
@@ -71,11 +71,11 @@ func (m *merged) once(ctx context.Context, c *v1beta1.Cluster, begun func()) err
 		return err
 	}
 	defer stream.Stop()
-	return m.pass(ctx, l, stream)
+	return m.forwardEvents(ctx, l, stream)
 }
 
-// pass forwards a member's events to the client.
-func (m *merged) pass(ctx context.Context, l *link, stream watch.Interface) error {
+// forwardEvents forwards a member's events to the client.
+func (m *merged) forwardEvents(ctx context.Context, l *link, stream watch.Interface) error {
 	shown := shownNamespaces{view: m.view, link: l, known: map[string]shownUntil{}}
 	for {
 		select {
@@ -94,13 +94,13 @@ func (m *merged) pass(ctx context.Context, l *link, stream watch.Interface) erro
 			}
 			version := versionOf(o)
 			if e.Type == watch.Bookmark {
-				m.seen(l.cluster, version)
+				m.noteVersion(l.cluster, version)
 				continue
 			}
 			if (m.namespace == "" || o.GetNamespace() == m.namespace) && shown.has(ctx, o.GetNamespace()) && m.view.kind.show(ctx, o, l.cluster, m.view.owners.lookup()) && !m.send(ctx, e) {
 				return nil
 			}
-			m.seen(l.cluster, version)
+			m.noteVersion(l.cluster, version)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (r *REST) find(ctx context.Context, name string) (found, error) {
 	clusters := r.members.all()
 	bare, cluster := splitName(name, namesOf(clusters))
 	if cluster != "" {
-		clusters = only(clusters, cluster)
+		clusters = onlyNamed(clusters, cluster)
 	}
 	answers := askAll(ctx, r.members, clusters, func(ctx context.Context, l *link) (object, error) { return r.getAt(ctx, l, namespace, bare) })
 	var all []found
@@ -49,10 +49,10 @@ func (r *REST) find(ctx context.Context, name string) (found, error) {
 		case errors.IsNotFound(a.err):
 			answers[i].err = nil
 		case cluster != "":
-			return found{}, errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", cluster, reason(a.err)))
+			return found{}, errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", cluster, shortReason(a.err)))
 		}
 	}
-	warn(ctx, answers)
+	warnClient(ctx, answers)
 	switch len(all) {
 	case 0:
 		return found{}, r.notFound(name)
@@ -80,7 +80,7 @@ func (r *REST) getAt(ctx context.Context, l *link, namespace, name string) (obje
 		}
 	}
 	o := r.kind.make()
-	err := get(l.of(r.kind), r.kind.resource.Resource, namespace).Name(name).Do(ctx).Into(o)
+	err := get(l.clientOfKind(r.kind), r.kind.resource.Resource, namespace).Name(name).Do(ctx).Into(o)
 	if err == nil && (o.GetName() != name || o.GetNamespace() != namespace) {
 		return nil, fmt.Errorf("it sends another %s than %q", r.kind.singular, name)
 	}
@@ -95,7 +95,7 @@ func namesOf(clusters []*v1beta1.Cluster) map[string]bool {
 	return names
 }
 
-func only(clusters []*v1beta1.Cluster, name string) []*v1beta1.Cluster {
+func onlyNamed(clusters []*v1beta1.Cluster, name string) []*v1beta1.Cluster {
 	for _, c := range clusters {
 		if c.Name == name {
 			return []*v1beta1.Cluster{c}

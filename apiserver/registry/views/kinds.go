@@ -40,7 +40,7 @@ var pods = kind{
 	make: func() object { return &corev1.Pod{} }, makeList: func() runtime.Object { return &corev1.PodList{} }, table: toTable,
 	adorn: func(ctx context.Context, o object, cluster string, owners *lookup) {
 		pod := o.(*corev1.Pod)
-		owners.own(ctx, pod)
+		owners.setController(ctx, pod)
 		if pod.Spec.NodeName != "" {
 			pod.Spec.NodeName = nameAt(pod.Spec.NodeName, cluster)
 		}

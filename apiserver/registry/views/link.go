@@ -76,8 +76,8 @@ func (l *link) clientFor(path string, version schema.GroupVersion) (rest.Interfa
 	return rest.RESTClientForConfigAndClient(config, l.client)
 }
 
-// of returns the client for a kind.
-func (l *link) of(k *kind) rest.Interface {
+// clientOfKind returns the client for a kind.
+func (l *link) clientOfKind(k *kind) rest.Interface {
 	if k.resource.Group == metricsv1beta1.GroupName {
 		return l.metrics
 	}

@@ -47,8 +47,8 @@ func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (ru
 	if err != nil {
 		return nil, err
 	}
-	page, namespace := at.turn(clusters, by, o.Limit), r.namespace(ctx)
-	if !r.shown(ctx, namespace) {
+	page, namespace := at.nextPage(clusters, by, o.Limit), r.namespace(ctx)
+	if !r.isShown(ctx, namespace) {
 		page.clusters = nil
 	}
 	answers := askAll(ctx, r.members, page.clusters, func(ctx context.Context, l *link) (part, error) {
@@ -57,8 +57,8 @@ func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (ru
 	return r.merge(ctx, answers, page)
 }
 
-// shown reports whether anything of a namespace is shown, "" for all, and warns the client if nothing is.
-func (r *REST) shown(ctx context.Context, namespace string) bool {
+// isShown reports whether anything of a namespace is shown, "" for all, and warns the client if nothing is.
+func (r *REST) isShown(ctx context.Context, namespace string) bool {
 	if !r.kind.namespaced || namespace == "" || r.namespaces.has(namespace) {
 		return true
 	}
@@ -78,7 +78,7 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (ru
 	for i, a := range answers {
 		switch {
 		case (errors.IsResourceExpired(a.err) || errors.IsGone(a.err)) && page.version != "" && r.versions.mayHaveExpired(givenAt(page.version)):
-			return nil, errors.NewResourceExpired(fmt.Sprintf("cluster %s: %s", a.cluster, reason(a.err)))
+			return nil, errors.NewResourceExpired(fmt.Sprintf("cluster %s: %s", a.cluster, shortReason(a.err)))
 		case a.err != nil:
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (ru
 			answers[i].err = fmt.Errorf("it sends %d objects that are none of what it was asked for", n)
 		}
 	}
-	warn(ctx, answers)
+	warnClient(ctx, answers)
 	slices.SortFunc(all, func(a, b object) int {
 		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
 			return c
@@ -131,7 +131,7 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (ru
 // listAt asks one member. It reads the member's namespaces at the same time.
 func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selected, o metav1.ListOptions) (part, error) {
 	var any bool
-	if o.LabelSelector, o.FieldSelector, any = by.at(l.cluster); !any {
+	if o.LabelSelector, o.FieldSelector, any = by.selectorsFor(l.cluster); !any {
 		return part{}, nil
 	}
 	if o.Limit == 0 {
@@ -147,7 +147,7 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 		}))
 	}
 	group.Go(supervisor.Protected(ctx, "views", func(ctx context.Context) (err error) {
-		list, err = get(l.of(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion).Do(ctx).Get()
+		list, err = get(l.clientOfKind(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion).Do(ctx).Get()
 		return err
 	}))
 	if err := group.Wait(); err != nil {
@@ -162,7 +162,7 @@ func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace strin
 	if err != nil || reflect.TypeOf(list) != reflect.TypeOf(r.kind.makeList()) {
 		return part{}, fmt.Errorf("it sends %T", list)
 	}
-	p := part{version: sane(about.GetResourceVersion(), maxVersion), next: about.GetContinue()}
+	p := part{version: boundText(about.GetResourceVersion(), maxVersion), next: about.GetContinue()}
 	if len(p.next) > maxContinue {
 		return part{}, fmt.Errorf("it continues a list with %d bytes: at most %d are taken", len(p.next), maxContinue)
 	}
@@ -186,8 +186,8 @@ func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace strin
 // maxVersion is the maximum size in bytes of a member's resource version.
 const maxVersion = 64
 
-// sane returns a member's text, or "" if it is too long.
-func sane(text string, most int) string {
+// boundText returns a member's text, or "" if it is too long.
+func boundText(text string, most int) string {
 	if len(text) > most {
 		return ""
 	}

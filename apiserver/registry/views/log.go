@@ -59,7 +59,7 @@ func (r *LogREST) Get(ctx context.Context, name string, options runtime.Object) 
 	if err != nil {
 		return nil, err
 	}
-	location.Path, location.RawQuery = pod.path("log"), query.Encode()
+	location.Path, location.RawQuery = pod.subresourcePath("log"), query.Encode()
 	return &genericrest.LocationStreamer{
 		Location: location, ContentType: "text/plain", Flush: options.(*core.PodLogOptions).Follow,
 		Transport: asStream{r.pods.members, l}, RedirectChecker: genericrest.PreventRedirects,
@@ -75,13 +75,13 @@ func (r *REST) locate(ctx context.Context, name string) (found, *link, error) {
 	}
 	l, err := r.members.link(ctx, o.cluster)
 	if err != nil {
-		err = errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", o.cluster.Name, reason(err)))
+		err = errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", o.cluster.Name, shortReason(err)))
 	}
 	return o, l, err
 }
 
-// path returns the path of a pod's subresource in its member.
-func (f found) path(subresource string) string {
+// subresourcePath returns the path of a pod's subresource in its member.
+func (f found) subresourcePath(subresource string) string {
 	return "/api/v1/namespaces/" + f.namespace + "/pods/" + f.nameInside + "/" + subresource
 }
 
@@ -110,7 +110,7 @@ func (c *memberStatus) Check(response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
 	if err != nil {
-		return errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", c.cluster, reason(err)))
+		return errors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", c.cluster, shortReason(err)))
 	}
 	text := string(body)
 	var said metav1.Status

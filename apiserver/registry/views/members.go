@@ -71,8 +71,8 @@ func (m *Members) all() []*v1beta1.Cluster {
 	return clusters
 }
 
-// offline reports whether a cluster is known to be unreachable, so that nobody need wait for it.
-func offline(c *v1beta1.Cluster) bool {
+// isOffline reports whether a cluster is known to be unreachable, so that nobody need wait for it.
+func isOffline(c *v1beta1.Cluster) bool {
 	condition := c.Condition(v1beta1.ClusterOffline)
 	return condition != nil && condition.Status == corev1.ConditionTrue
 }
@@ -81,7 +81,7 @@ var errOffline = errors.New("it is offline")
 
 // link returns how a cluster is reached.
 func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
-	if offline(c) {
+	if isOffline(c) {
 		return nil, errOffline
 	}
 	m.mu.Lock()
@@ -139,8 +139,8 @@ type answer[T any] struct {
 	err     error
 }
 
-// ask asks one member, and repeats that with a new credential if it rejects the known one.
-func ask[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what func(context.Context, *link) (T, error)) (T, error) {
+// askMember asks one member, and repeats that with a new credential if it rejects the known one.
+func askMember[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what func(context.Context, *link) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, whole)
 	defer cancel()
 	var none T
@@ -169,22 +169,22 @@ func askAll[T any](ctx context.Context, m *Members, clusters []*v1beta1.Cluster,
 		group.Go(func() {
 			defer func() { <-turns }()
 			answers[i].cluster = c.Name
-			answers[i].err = supervisor.Protect(ctx, "views", func() (err error) { answers[i].value, err = ask(ctx, m, c, what); return err })
+			answers[i].err = supervisor.Protect(ctx, "views", func() (err error) { answers[i].value, err = askMember(ctx, m, c, what); return err })
 		})
 	}
 	group.Wait()
 	return answers
 }
 
-// warn warns the client which clusters failed, and why.
-func warn[T any](ctx context.Context, answers []answer[T]) {
+// warnClient warns the client which clusters failed, and why.
+func warnClient[T any](ctx context.Context, answers []answer[T]) {
 	failed := 0
 	for _, a := range answers {
 		if a.err == nil {
 			continue
 		}
 		if failed++; failed <= maxWarnings {
-			warning.AddWarning(ctx, "", fmt.Sprintf("cluster %s: %s", a.cluster, reason(a.err)))
+			warning.AddWarning(ctx, "", fmt.Sprintf("cluster %s: %s", a.cluster, shortReason(a.err)))
 		}
 	}
 	if failed > maxWarnings {
@@ -192,8 +192,8 @@ func warn[T any](ctx context.Context, answers []answer[T]) {
 	}
 }
 
-// reason shortens a member's error to one line.
-func reason(err error) string {
+// shortReason shortens a member's error to one line.
+func shortReason(err error) string {
 	switch {
 	case errors.Is(err, errSilent):
 		return errSilent.Error()

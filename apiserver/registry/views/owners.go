@@ -67,10 +67,10 @@ func (l *lookup) uid(ctx context.Context, kind schema.GroupKind, namespace, name
 	return uid
 }
 
-// own sets a pod's controller to its federated object, if any: in the member the controller is a copy of that, or was
+// setController sets a pod's controller to its federated object, if any: in the member the controller is a copy of that, or was
 // made for one. It goes by names, which is all that pods have: a ReplicaSet of a Deployment is named after it and its
 // template, a Job of a CronJob after it and the time.
-func (l *lookup) own(ctx context.Context, pod *corev1.Pod) {
+func (l *lookup) setController(ctx context.Context, pod *corev1.Pod) {
 	for i := range pod.OwnerReferences {
 		ref := &pod.OwnerReferences[i]
 		version, err := schema.ParseGroupVersion(ref.APIVersion)

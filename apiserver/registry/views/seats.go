@@ -22,8 +22,8 @@ type seats struct {
 	by    map[string]int
 }
 
-// take counts one watch until free is called. The error says which limit is reached.
-func (s *seats) take(client string) (free func(), err error) {
+// acquire counts one watch until free is called. The error says which limit is reached.
+func (s *seats) acquire(client string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

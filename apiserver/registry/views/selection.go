@@ -47,8 +47,8 @@ func selectedBy(o *metainternalversion.ListOptions, clusters []*v1beta1.Cluster)
 	return s, nil
 }
 
-// at returns the selectors for one cluster, "" for all; false: nothing there is selected.
-func (s selected) at(cluster string) (label, field string, any bool) {
+// selectorsFor returns the selectors for one cluster, "" for all; false: nothing there is selected.
+func (s selected) selectorsFor(cluster string) (label, field string, any bool) {
 	if s.nothing {
 		return "", "", false
 	}

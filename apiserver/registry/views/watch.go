@@ -52,10 +52,10 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 	if len(of) > maxWatched {
 		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("at most %d clusters can be watched at once, and here are %d: choose some by the label %s", maxWatched, len(of), v1beta1.ClusterLabel))
 	}
-	if !r.shown(ctx, m.namespace) {
+	if !r.isShown(ctx, m.namespace) {
 		of = nil
 	}
-	if m.free, err = r.seats.take(clientOf(ctx)); err != nil {
+	if m.free, err = r.seats.acquire(clientOf(ctx)); err != nil {
 		return nil, err
 	}
 	ctx, m.stop = context.WithCancel(ctx)
@@ -90,7 +90,7 @@ func (m *merged) ResultChan() <-chan watch.Event { return m.events }
 
 // selected returns the clusters that may have selected objects.
 func (m *merged) selected(clusters []*v1beta1.Cluster) []*v1beta1.Cluster {
-	return slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { _, _, any := m.by.at(c.Name); return !any })
+	return slices.DeleteFunc(slices.Clone(clusters), func(c *v1beta1.Cluster) bool { _, _, any := m.by.selectorsFor(c.Name); return !any })
 }
 
 // run watches the clusters, including new ones, until the client is done or a cluster leaves.
@@ -135,7 +135,7 @@ func (m *merged) lookForClusters(ctx context.Context, followed map[string]*v1bet
 	}
 	present := m.selected(m.view.members.all())
 	for name, c := range followed {
-		if is := only(present, name); len(is) == 0 || is[0].UID != c.UID {
+		if is := onlyNamed(present, name); len(is) == 0 || is[0].UID != c.UID {
 			m.expired(ctx, fmt.Sprintf("cluster %s has left", name))
 			return false
 		}
@@ -189,17 +189,17 @@ func (m *merged) bookmark(ctx context.Context, annotations map[string]string) {
 	m.send(ctx, watch.Event{Type: watch.Bookmark, Object: o})
 }
 
-// from returns where the watch of a cluster begins or continues.
-func (m *merged) from(cluster string) string {
+// startVersion returns where the watch of a cluster begins or continues.
+func (m *merged) startVersion(cluster string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.vector[cluster]
 }
 
-func (m *merged) seen(cluster, version string) {
+func (m *merged) noteVersion(cluster, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.vector[cluster], m.said = sane(version, maxVersion), true
+	m.vector[cluster], m.said = boundText(version, maxVersion), true
 }
 
 // versionOf returns that of an object or a list.

@@ -79,11 +79,11 @@ func (d *drill) againstWindows() string {
 	if err != nil {
 		return "spec.windows: " + err.Error() // admission rejects those
 	}
-	takes := drilltimes.Takes(&d.Spec)
+	takes := drilltimes.DurationOf(&d.Spec)
 	if d.Status.Phase == v1beta1.DrillBaseline {
 		takes -= min(d.phaseDuration(), time.Duration(d.Spec.Baseline())*time.Second)
 	}
-	return windows.Against(d.Now, d.Now.Add(takes))
+	return windows.Refuses(d.Now, d.Now.Add(takes))
 }
 
 func orNobody(user string) string {

@@ -30,7 +30,7 @@ func (d *drill) compareEarlier() *v1beta1.DrillEarlier {
 	runs = runs[:min(len(runs), maxEarlier)]
 	took := map[string][]int64{}
 	for _, o := range runs {
-		for mark, after := range o.Status.Report.Marks.After() {
+		for mark, after := range o.Status.Report.Marks.Elapsed() {
 			took[mark] = append(took[mark], after.Milliseconds())
 		}
 	}

@@ -64,7 +64,7 @@ func (d *drill) changingObjects() (names []string) {
 func (d *drill) lastDrill() (name string, at time.Time) {
 	for _, o := range d.Drills {
 		ended := o.Status.PhaseSince
-		if o.UID == d.UID || !o.Over() || o.Status.Report == nil || ended == nil || !ended.After(at) {
+		if o.UID == d.UID || !o.IsFinished() || o.Status.Report == nil || ended == nil || !ended.After(at) {
 			continue
 		}
 		if slices.ContainsFunc(o.Status.Clusters, func(c string) bool { return slices.Contains(d.Review.Clusters, c) }) {

@@ -59,7 +59,7 @@ func NextOfSchedule(of *v1beta1.FailoverDrillSchedule, w *Scheduling) ScheduleSt
 	s.recordResults(mine)
 	candidates := s.candidates()
 	var err error
-	switch s.times, err = drilltimes.Of(&of.Spec); {
+	switch s.times, err = drilltimes.TimesOf(&of.Spec); {
 	case err != nil:
 		s.setCondition(v1beta1.ScheduleNoTime, err.Error()) // admission rejects those
 	case of.Spec.Suspended():
@@ -89,7 +89,7 @@ func (s *schedule) recordResults(mine []*v1beta1.FailoverDrill) {
 	status := &s.step.Status
 	status.Active = nil
 	for _, d := range mine {
-		if !d.Over() {
+		if !d.IsFinished() {
 			status.Active = append(status.Active, d.Name)
 		}
 		if at := d.Status.PhaseSince; d.Status.Outcome == v1beta1.DrillSucceeded && at != nil && (status.LastSuccessfulTime == nil || status.LastSuccessfulTime.Time.Before(at.Truncate(time.Second))) {
@@ -131,7 +131,7 @@ func (s *schedule) createDue(mine []*v1beta1.FailoverDrill, candidates []string)
 		next = s.times.After(s.Now)
 	}
 	if next.IsZero() {
-		s.setCondition(v1beta1.ScheduleNoTime, fmt.Sprintf("no time of %q leaves %s, the baseline and the hold, in the windows within a year", s.Spec.Schedule, drilltimes.Takes(&s.Spec.Template.Spec)))
+		s.setCondition(v1beta1.ScheduleNoTime, fmt.Sprintf("no time of %q leaves %s, the baseline and the hold, in the windows within a year", s.Spec.Schedule, drilltimes.DurationOf(&s.Spec.Template.Spec)))
 		s.step.LookAgain = searchAgain
 		return
 	}
@@ -277,7 +277,7 @@ func (s *schedule) recordTurn(scope string, at time.Time) {
 // beyondHistory returns the oldest finished drills beyond the history limit.
 func beyondHistory(spec *v1beta1.FailoverDrillScheduleSpec, mine []*v1beta1.FailoverDrill) (all []*v1beta1.FailoverDrill) {
 	oldest := func(most int, is func(*v1beta1.FailoverDrill) bool) {
-		over := slices.DeleteFunc(slices.Clone(mine), func(d *v1beta1.FailoverDrill) bool { return !d.Over() || !is(d) })
+		over := slices.DeleteFunc(slices.Clone(mine), func(d *v1beta1.FailoverDrill) bool { return !d.IsFinished() || !is(d) })
 		all = append(all, over[:max(0, len(over)-most)]...)
 	}
 	succeeded := func(d *v1beta1.FailoverDrill) bool { return d.Status.Outcome == v1beta1.DrillSucceeded }

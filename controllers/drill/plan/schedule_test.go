@@ -48,7 +48,7 @@ func newPlant(t *testing.T, cron, zone string) *plant {
 // run again.
 func (p *plant) pass(dies int) time.Duration {
 	for _, d := range p.drills {
-		if !d.Over() && p.now.Sub(d.CreationTimestamp.Time) >= p.takes {
+		if !d.IsFinished() && p.now.Sub(d.CreationTimestamp.Time) >= p.takes {
 			d.Status.Phase, d.Status.Outcome, d.Status.PhaseSince = v1beta1.DrillFinished, p.outcome(d), new(metav1.NewMicroTime(p.now))
 		}
 	}
@@ -77,7 +77,7 @@ func (p *plant) pass(dies int) time.Duration {
 func (p *plant) runs(d time.Duration) {
 	for end := p.now.Add(d); ; {
 		next := p.pass(-1)
-		if next <= 0 || slices.ContainsFunc(p.drills, func(d *v1beta1.FailoverDrill) bool { return !d.Over() }) {
+		if next <= 0 || slices.ContainsFunc(p.drills, func(d *v1beta1.FailoverDrill) bool { return !d.IsFinished() }) {
 			next = min(max(next, time.Second), time.Minute)
 		}
 		if p.now = p.now.Add(next); p.now.After(end) {
@@ -127,7 +127,7 @@ func TestSchedulesOver400Days(t *testing.T) {
 					p.now = p.now.Add(time.Duration(chance.IntN(600)) * time.Second)
 				}
 				next := min(max(p.pass(-1), time.Second), 6*time.Hour)
-				if slices.ContainsFunc(p.drills, func(d *v1beta1.FailoverDrill) bool { return !d.Over() }) {
+				if slices.ContainsFunc(p.drills, func(d *v1beta1.FailoverDrill) bool { return !d.IsFinished() }) {
 					next = min(next, time.Minute)
 				}
 				p.now = p.now.Add(next)
@@ -151,7 +151,7 @@ func TestSchedulesOver400Days(t *testing.T) {
 				if late := d.CreationTimestamp.Sub(at); late < 0 || late > 301*time.Second {
 					t.Errorf("%s: made %s after its time", d.Name, late)
 				}
-				if against := windows.Against(at, at.Add(drilltimes.Takes(&d.Spec))); against != "" {
+				if against := windows.Refuses(at, at.Add(drilltimes.DurationOf(&d.Spec))); against != "" {
 					t.Errorf("%s: %s", d.Name, against)
 				}
 				if n >= 6 {

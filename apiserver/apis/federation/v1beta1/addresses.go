@@ -11,7 +11,7 @@ import (
 // network. Other addresses are accepted: companies use private ones.
 func RefuseAddress(addr netip.Addr) error {
 	kind := ""
-	switch a := embedded(addr); {
+	switch a := embeddedIPv4(addr); {
 	case a.IsUnspecified() || a.Is4() && a.As4()[0] == 0:
 		kind = "an unspecified"
 	case a.IsLoopback():
@@ -30,13 +30,13 @@ func RefuseAddress(addr netip.Addr) error {
 
 // nowhere are networks that nothing on the internet can reach (the registries of RFC 6890), beyond those of
 // RefuseAddress.
-var nowhere = prefixes("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+var nowhere = parsePrefixes("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "240.0.0.0/4", "2001::/23", "2001:db8::/32", "3fff::/20")
 
 // global is the part of IPv6 that is assigned to networks.
 var global = netip.MustParsePrefix("2000::/3")
 
-func prefixes(texts ...string) (all []netip.Prefix) {
+func parsePrefixes(texts ...string) (all []netip.Prefix) {
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))
 	}
@@ -49,7 +49,7 @@ func RefuseAllButPublicAddresses(addr netip.Addr) error {
 	if err := RefuseAddress(addr); err != nil {
 		return err
 	}
-	addr = embedded(addr)
+	addr = embeddedIPv4(addr)
 	if addr.Is6() && !global.Contains(addr) || slices.ContainsFunc(nowhere, func(n netip.Prefix) bool { return n.Contains(addr) }) {
 		return errors.New("it is not public, and only public addresses are given out here")
 	}
@@ -60,8 +60,8 @@ func RefuseAllButPublicAddresses(addr netip.Addr) error {
 // 4291, section 2.5.5.1); and 6to4 (RFC 3056), which continues with one.
 var nat64, compatible, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16")
 
-// embedded returns the IPv4 address that an IPv6 address leads to; other addresses unchanged, without their zone.
-func embedded(addr netip.Addr) netip.Addr {
+// embeddedIPv4 returns the IPv4 address that an IPv6 address leads to; other addresses unchanged, without their zone.
+func embeddedIPv4(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	b := addr.As16()
 	switch {

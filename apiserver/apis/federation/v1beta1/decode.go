@@ -16,7 +16,7 @@ func decodeStrict(value string, into any, path *field.Path) *field.Error {
 	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mistyped):
-		at := locate(json.NewDecoder(strings.NewReader(value)), reflect.TypeOf(into), path, mistyped.Offset)
+		at := locateMismatch(json.NewDecoder(strings.NewReader(value)), reflect.TypeOf(into), path, mistyped.Offset)
 		if at == nil {
 			at = path
 		}

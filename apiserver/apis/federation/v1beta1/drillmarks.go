@@ -23,9 +23,9 @@ type DrillMark struct {
 	Back  bool
 }
 
-// Come returns the marks after the fault, in order of time. It is the one list of them: texts, the page, metrics and
+// InOrder returns the marks after the fault, in order of time. It is the one list of them: texts, the page, metrics and
 // comparisons use it.
-func (m *DrillMarks) Come() (all []DrillMark) {
+func (m *DrillMarks) InOrder() (all []DrillMark) {
 	note := func(name, what string, mark, from *metav1.MicroTime) {
 		if from != nil && mark != nil {
 			all = append(all, DrillMark{Name: name, What: what, At: mark.Time, After: mark.Sub(from.Time), Back: from == m.Recovering})
@@ -48,22 +48,22 @@ func (m *DrillMarks) Come() (all []DrillMark) {
 		if c := a.At.Compare(b.At); c != 0 || a.Name[0] != 'f' || b.Name[0] != 'f' {
 			return c
 		}
-		return share(a.Name) - share(b.Name)
+		return percentOf(a.Name) - percentOf(b.Name)
 	})
 	return all
 }
 
-// share returns the percentage in the name of a mark.
-func share(name string) int {
+// percentOf returns the percentage in the name of a mark.
+func percentOf(name string) int {
 	n, _ := strconv.Atoi(name[len("failback."):])
 	return n
 }
 
-// After returns how long after the fault, or after the way back began, each mark came, by name. It leaves out missing
+// Elapsed returns how long after the fault, or after the way back began, each mark came, by name. It leaves out missing
 // ones, and recovering, which is the hold in the spec.
-func (m *DrillMarks) After() map[string]time.Duration {
+func (m *DrillMarks) Elapsed() map[string]time.Duration {
 	after := map[string]time.Duration{}
-	for _, mark := range m.Come() {
+	for _, mark := range m.InOrder() {
 		if mark.Name != "recovering" {
 			after[mark.Name] = mark.After
 		}

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// locate returns the path of the value that does not fit t, by the offset at which a decoder found it. It reads one
+// locateMismatch returns the path of the value that does not fit t, by the offset at which a decoder found it. It reads one
 // JSON value, which is at path; nil means that the misfit is not in it. The decoder's own path lacks the keys of maps.
-func locate(d *json.Decoder, t reflect.Type, path *field.Path, offset int64) *field.Path {
+func locateMismatch(d *json.Decoder, t reflect.Type, path *field.Path, offset int64) *field.Path {
 	token, err := d.Token()
 	if err != nil {
 		return path
@@ -22,7 +22,7 @@ func locate(d *json.Decoder, t reflect.Type, path *field.Path, offset int64) *fi
 	if !composite {
 		return ifReached(d, path, offset)
 	}
-	if t != nil && !takes(t.Kind(), open) {
+	if t != nil && !acceptsKind(t.Kind(), open) {
 		return path
 	}
 	for i := 0; d.More(); i++ {
@@ -30,11 +30,11 @@ func locate(d *json.Decoder, t reflect.Type, path *field.Path, offset int64) *fi
 		if open == '{' {
 			key, _ := d.Token()
 			name, _ := key.(string)
-			at, of = below(path, t, name)
+			at, of = childPath(path, t, name)
 		} else if t != nil {
 			of = t.Elem()
 		}
-		if found := locate(d, of, at, offset); found != nil {
+		if found := locateMismatch(d, of, at, offset); found != nil {
 			return found
 		}
 	}
@@ -51,16 +51,16 @@ func ifReached(d *json.Decoder, path *field.Path, offset int64) *field.Path {
 	return nil
 }
 
-func takes(kind reflect.Kind, open json.Delim) bool {
+func acceptsKind(kind reflect.Kind, open json.Delim) bool {
 	if open == '[' {
 		return kind == reflect.Slice
 	}
 	return kind == reflect.Struct || kind == reflect.Map
 }
 
-// below returns path and type of the value at a key of an object of type t. The type of an unknown field is nil:
+// childPath returns path and type of the value at a key of an object of type t. The type of an unknown field is nil:
 // anything fits there.
-func below(path *field.Path, t reflect.Type, key string) (*field.Path, reflect.Type) {
+func childPath(path *field.Path, t reflect.Type, key string) (*field.Path, reflect.Type) {
 	if t == nil {
 		return path.Child(key), nil
 	}

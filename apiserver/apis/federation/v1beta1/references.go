@@ -146,7 +146,7 @@ func References(kind schema.GroupKind, object map[string]any) []Reference {
 		found.walk(p.kind, object, p.path)
 	}
 	if row.template != nil {
-		found.pod(at(object, row.template))
+		found.pod(valueAt(object, row.template))
 	}
 	if len(found) == 0 {
 		return nil
@@ -159,10 +159,10 @@ func References(kind schema.GroupKind, object map[string]any) []Reference {
 // Idle reports whether an object that refers to others runs nothing: it has no replicas, or its pods have ended.
 func Idle(kind schema.GroupKind, object map[string]any) bool {
 	if kind == podKind {
-		phase := at(object, podPhase)
+		phase := valueAt(object, podPhase)
 		return phase == "Succeeded" || phase == "Failed"
 	}
-	switch n := at(object, referrers[kind].replicas).(type) {
+	switch n := valueAt(object, referrers[kind].replicas).(type) {
 	case int64:
 		return n == 0
 	case float64:
@@ -176,8 +176,8 @@ var (
 	podPhase = []string{"status", "phase"}
 )
 
-// at returns the value at a path, or nil.
-func at(value any, path []string) any {
+// valueAt returns the value at a path, or nil.
+func valueAt(value any, path []string) any {
 	for _, field := range path {
 		m, _ := value.(map[string]any)
 		value = m[field]

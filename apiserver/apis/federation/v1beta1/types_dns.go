@@ -100,7 +100,7 @@ func ParseDNSSettings(value string, path *field.Path) (*DNSSettings, field.Error
 // Validate returns the errors in settings, by the path of each field below path.
 func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 	if ttl := s.TTLSeconds; ttl != nil {
-		errs = append(errs, between(*ttl, 1, maxDNSTTL, path.Child("ttlSeconds"))...)
+		errs = append(errs, checkBetween(*ttl, 1, maxDNSTTL, path.Child("ttlSeconds"))...)
 	}
 	if s.Strategy != "" && !slices.Contains(dnsStrategies, s.Strategy) {
 		errs = append(errs, field.NotSupported(path.Child("strategy"), s.Strategy, dnsStrategies))
@@ -108,9 +108,9 @@ func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 	for _, name := range slices.Sorted(maps.Keys(s.Clusters)) {
 		at := path.Child("clusters").Key(name)
 		if w := s.Clusters[name].Weight; w != nil {
-			errs = append(errs, between(*w, 0, maxDNSNumber, at.Child("weight"))...)
+			errs = append(errs, checkBetween(*w, 0, maxDNSNumber, at.Child("weight"))...)
 		}
-		errs = append(errs, between(s.Clusters[name].Priority, 0, maxDNSNumber, at.Child("priority"))...)
+		errs = append(errs, checkBetween(s.Clusters[name].Priority, 0, maxDNSNumber, at.Child("priority"))...)
 	}
 	if s.HealthCheck != nil {
 		errs = append(errs, s.HealthCheck.validate(path.Child("healthCheck"))...)
@@ -118,7 +118,7 @@ func (s *DNSSettings) Validate(path *field.Path) (errs field.ErrorList) {
 	return append(errs, validateHosts(s.Hosts, path.Child("hosts"))...)
 }
 
-func between(value, least, most int32, path *field.Path) field.ErrorList {
+func checkBetween(value, least, most int32, path *field.Path) field.ErrorList {
 	if value < least || value > most {
 		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be from %d to %d", least, most))}
 	}

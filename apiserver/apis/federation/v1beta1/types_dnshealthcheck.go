@@ -89,16 +89,16 @@ func (c *DNSHealthCheck) validate(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.NotSupported(path.Child("type"), c.Type, dnsCheckTypes))
 	}
 	d := c.WithDefaults()
-	errs = append(errs, between(d.PeriodSeconds, 1, maxCheckPeriod, path.Child("periodSeconds"))...)
-	errs = append(errs, between(cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds), 1, min(maxCheckTimeout, max(d.PeriodSeconds, 1)), path.Child("timeoutSeconds"))...)
-	errs = append(errs, between(d.FailureThreshold, 1, maxCheckRow, path.Child("failureThreshold"))...)
-	return append(errs, between(d.SuccessThreshold, 1, maxCheckRow, path.Child("successThreshold"))...)
+	errs = append(errs, checkBetween(d.PeriodSeconds, 1, maxCheckPeriod, path.Child("periodSeconds"))...)
+	errs = append(errs, checkBetween(cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds), 1, min(maxCheckTimeout, max(d.PeriodSeconds, 1)), path.Child("timeoutSeconds"))...)
+	errs = append(errs, checkBetween(d.FailureThreshold, 1, maxCheckRow, path.Child("failureThreshold"))...)
+	return append(errs, checkBetween(d.SuccessThreshold, 1, maxCheckRow, path.Child("successThreshold"))...)
 }
 
 // validateWhat checks what is asked: the fields that depend on the type.
 func (c *DNSHealthCheck) validateWhat(path *field.Path) (errs field.ErrorList) {
 	d := c.WithDefaults()
-	errs = append(errs, between(d.Port, 1, maxCheckPort, path.Child("port"))...)
+	errs = append(errs, checkBetween(d.Port, 1, maxCheckPort, path.Child("port"))...)
 	if c.Type == DNSHealthCheckTCP {
 		for name, value := range map[string]string{"path": c.Path, "host": c.Host} {
 			if value != "" {

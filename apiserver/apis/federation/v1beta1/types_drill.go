@@ -505,8 +505,8 @@ const (
 	StopDrillsAnnotation = "federation.kubernetes.io/stop-drills"
 )
 
-// Over reports whether a drill has ended.
-func (d *FailoverDrill) Over() bool { return d.Status.Phase == DrillFinished }
+// IsFinished reports whether a drill has ended.
+func (d *FailoverDrill) IsFinished() bool { return d.Status.Phase == DrillFinished }
 
 // UnderWay reports whether a drill has begun and not ended.
 func (d *FailoverDrill) UnderWay() bool {
@@ -540,8 +540,8 @@ func (g *FailoverDrillGuardrails) MinReady() int32 { return orDefault(g.MinReady
 // Unplaced returns how many replicas may fit nowhere.
 func (g *FailoverDrillGuardrails) Unplaced() int64 { return orDefault(g.MaxUnplaced, 0) }
 
-// As returns what the federation sees of clusters that it cuts itself off from.
-func (s *FailoverDrillSpec) As() IsolationMode {
+// IsolationMode returns what the federation sees of clusters that it cuts itself off from.
+func (s *FailoverDrillSpec) IsolationMode() IsolationMode {
 	if s.Isolate == nil || s.Isolate.As == "" {
 		return IsolateSilent
 	}
