@@ -56,6 +56,8 @@ var (
 	everything = schema.GroupVersionResource{Resource: "everything"}
 	// short stands for the objects that more room can help.
 	short = schema.GroupVersionResource{Resource: "short"}
+	// due stands for the objects that are to be decided again by now.
+	due = schema.GroupVersionResource{Resource: "due"}
 )
 
 // Times of the controller.

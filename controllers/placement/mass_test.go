@@ -7,7 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -59,6 +61,31 @@ func TestAMassFailoverIsOnePassAndOneWriteEach(t *testing.T) {
 		f.settle()
 		if got := f.patches(); got != n {
 			t.Errorf("%d writes after all was done", got-n)
+		}
+	})
+}
+
+// panics is a recorder that panics over what is said of one object.
+type panics struct{ record.EventRecorder }
+
+func (panics) Event(o runtime.Object, _, _, _ string) {
+	if o.(*unstructured.Unstructured).GetName() == "bad" {
+		panic("over one object")
+	}
+}
+
+// TestAnObjectThatPanicsHoldsUpNoPass checks that all others of a pass over all objects are decided.
+func TestAnObjectThatPanicsHoldsUpNoPass(t *testing.T) {
+	inFleetWith(t, func(o *Options) { o.Recorder = panics{o.Recorder} }, func(f *fleet) {
+		f.cluster("east-a", "False")
+		for name, preferences := range map[string]string{"bad": "[]", "web": `{"clusters": {"*": {"weight": 1}}}`} { // an invalid annotation is told by an event
+			f.apply(replicaSets, fmt.Sprintf(`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: %s, namespace: shop, uid: %s,
+				annotations: {federation.kubernetes.io/replica-set-preferences: %q}}, spec: {replicas: 2}}`, name, name, preferences))
+		}
+		f.cluster("east-a", "True")
+		f.settle()
+		if got := f.clustersOf(replicaSets, "web"); got != "east-a" {
+			t.Errorf("web is placed on %s", got)
 		}
 	})
 }

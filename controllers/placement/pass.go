@@ -46,29 +46,27 @@ func (c *Controller) decideWhatComes(ctx context.Context) {
 // passProtected decides a batch. If that panics, it decides the objects one by one, so that an object that panics
 // delays no other; it is requeued with backoff.
 func (c *Controller) passProtected(ctx context.Context, batch []key) {
-	decide := func(keys []key) error {
-		return supervisor.Protect(ctx, "placement", func() error { c.placeBatch(ctx, keys, time.Now()); return nil })
+	keys := c.expandPasses(batch, time.Now())
+	decide := func(keys map[key]bool) error {
+		return supervisor.Protect(ctx, "placement", func() error { c.placeBatch(keys, time.Now()); return nil })
 	}
-	if decide(batch) == nil {
-		for _, k := range batch {
-			c.decide.Forget(k)
-		}
-		return
-	}
-	for _, k := range batch {
-		if decide([]key{k}) != nil {
+	failed := decide(keys) != nil
+	for k := range keys {
+		if failed && decide(map[key]bool{k: true}) != nil {
 			c.decide.AddRateLimited(k)
+		} else {
+			c.decide.Forget(k)
 		}
 	}
 }
 
 // placeBatch decides objects in the order of their priority. Undivided objects come after the workloads, which they may have
 // to follow.
-func (c *Controller) placeBatch(ctx context.Context, batch []key, now time.Time) {
+func (c *Controller) placeBatch(keys map[key]bool, now time.Time) {
 	defer observePass(now)
 	w := c.snapshot(now)
 	var divided, others []item
-	for k := range c.expandPasses(batch) {
+	for k := range keys {
 		i, ok := c.readItem(k)
 		switch {
 		case !ok:
@@ -102,7 +100,7 @@ func priorityOrder(items []item, w *scheduler.World) []int {
 }
 
 // expandPasses replaces passes by their objects.
-func (c *Controller) expandPasses(batch []key) map[key]bool {
+func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 	all := map[key]bool{}
 	for _, k := range batch {
 		switch k.resource {
@@ -114,6 +112,10 @@ func (c *Controller) expandPasses(batch []key) map[key]bool {
 			}
 		case short:
 			for _, k := range c.roomWaiters() {
+				all[k] = true
+			}
+		case due:
+			for _, k := range c.takeDue(now) {
 				all[k] = true
 			}
 		default:
@@ -147,6 +149,9 @@ func (c *Controller) roomWaiters() (out []key) {
 	for k := range c.state.short {
 		out = append(out, k)
 	}
+	if c.state.world == nil { // nothing has been decided yet, and all will be
+		return out
+	}
 	for _, cluster := range c.state.world.Clusters {
 		if cluster.Status.Capacity == nil {
 			continue
@@ -158,6 +163,33 @@ func (c *Controller) roomWaiters() (out []key) {
 				}
 			}
 		}
+	}
+	return out
+}
+
+// lookAgain has an object decided again after some time; 0 is never. Objects whose times come together are decided in one
+// pass, and so in the order of their priority.
+func (c *Controller) lookAgain(k key, after time.Duration, now time.Time) {
+	if delete(c.state.due, k); after > 0 {
+		c.state.due[k] = now.Add(after)
+		c.decide.AddAfter(key{resource: due}, after)
+	}
+}
+
+// takeDue returns the objects whose time has come.
+func (c *Controller) takeDue(now time.Time) (out []key) {
+	var next time.Time
+	for k, at := range c.state.due {
+		switch {
+		case !at.After(now):
+			delete(c.state.due, k)
+			out = append(out, k)
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	if !next.IsZero() {
+		c.decide.AddAfter(key{resource: due}, next.Sub(now))
 	}
 	return out
 }
@@ -195,6 +227,7 @@ func isFederated(k key, u *unstructured.Unstructured) bool {
 // forget drops what is remembered of a deleted object.
 func (c *Controller) forget(k key) {
 	delete(c.state.short, k)
+	delete(c.state.due, k)
 	c.intents.drop(k)
 	c.recordGoverning(k, "")
 	c.enqueueReferenced(k.Namespace, c.state.refersTo(k, referrer{}))
@@ -210,9 +243,7 @@ type change struct {
 func (c *Controller) placeObject(i *item, w *scheduler.World, now time.Time) (change, bool) {
 	c.setReferrers(i)
 	d := scheduler.Decide(i.Object, w, now)
-	if d.LookAgain > 0 {
-		c.decide.AddAfter(i.key, d.LookAgain)
-	}
+	c.lookAgain(i.key, d.LookAgain, now)
 	c.recordGoverning(i.key, d.Policy)
 	c.state.assign(&i.Object, &d, now)
 	if len(d.Placement.Overflow) > 0 || d.Placement.Unschedulable > 0 {

@@ -19,6 +19,7 @@ type state struct {
 	world    *scheduler.World
 	reserved map[string][]reservation // by cluster
 	short    map[key]bool             // objects short of room, or whose pods are
+	due      map[key]time.Time        // when to decide objects again
 	refers   map[key]referrer         // objects that take along what they refer to
 	referred map[reference]map[key]bool
 }
@@ -58,7 +59,7 @@ type reference struct {
 func newState() state {
 	return state{
 		clusters: map[string]read[v1beta1.Cluster]{}, policies: map[string]read[v1beta1.PlacementPolicy]{},
-		reserved: map[string][]reservation{}, short: map[key]bool{}, refers: map[key]referrer{}, referred: map[reference]map[key]bool{},
+		reserved: map[string][]reservation{}, short: map[key]bool{}, due: map[key]time.Time{}, refers: map[key]referrer{}, referred: map[reference]map[key]bool{},
 	}
 }
 
