@@ -94,7 +94,9 @@ func (s *snapshot) lookup(name string) node {
 }
 
 // isServerName reports whether a name, as on the wire, is one that has the server's own records, and none of the provider's.
-func (s *snapshot) isServerName(name string) bool { return name == s.wire || name == wireName(s.soa.Ns) }
+func (s *snapshot) isServerName(name string) bool {
+	return name == s.wire || name == wireName(s.soa.Ns)
+}
 
 // reserves reports whether a canonical name has the server's own records.
 func (s *snapshot) reserves(name string) bool { return name == s.soa.Ns || name == s.zone }

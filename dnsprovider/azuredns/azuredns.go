@@ -142,7 +142,9 @@ func (a *api) Change(ctx context.Context, zone string, changes dnsprovider.Chang
 	a.mu.Unlock()
 	var group errgroup.Group
 	for _, step := range changes {
-		group.Go(func() error { return contain.Call("azuredns", func() error { return a.applyStep(ctx, zone, step, tags) }) })
+		group.Go(func() error {
+			return contain.Call("azuredns", func() error { return a.applyStep(ctx, zone, step, tags) })
+		})
 	}
 	return group.Wait()
 }
