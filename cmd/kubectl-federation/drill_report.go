@@ -116,6 +116,21 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 	if e := r.Earlier; e != nil {
 		note("Earlier drills", "%d of the same clusters and method%s", e.Runs, withEarlier(r.Marks.Elapsed(), e.P75Milliseconds))
 	}
+	measuredRows(r, note)
+	for _, line := range r.Prediction.Differences {
+		note("Not as predicted", "%s", line)
+	}
+	for _, line := range r.LeftBehind {
+		note("Left behind", "%s", line)
+	}
+	if len(r.LeftBehind) == 0 && d.IsFinished() {
+		note("Left behind", "nothing")
+	}
+	return all
+}
+
+// measuredRows notes what clients saw, and whether the objectives were met.
+func measuredRows(r *v1beta1.DrillReport, note func(what, format string, args ...any)) {
 	for _, p := range r.Probes {
 		seen := fmt.Sprintf("%d questions, %d failed, longest outage %s", p.Asked, p.Failed, time.Duration(p.LongestOutageMilliseconds)*time.Millisecond)
 		if p.Failed > 0 {
@@ -130,16 +145,6 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 		}
 		note("Objective "+o.Name, "%s: asked for %d, measured %s", map[bool]string{true: "met", false: "MISSED"}[o.Met], o.Limit, measured)
 	}
-	for _, line := range r.Prediction.Differences {
-		note("Not as predicted", "%s", line)
-	}
-	for _, line := range r.LeftBehind {
-		note("Left behind", "%s", line)
-	}
-	if len(r.LeftBehind) == 0 && d.IsFinished() {
-		note("Left behind", "nothing")
-	}
-	return all
 }
 
 // withEarlier returns each mark with the time within which it came in three of four earlier drills.
