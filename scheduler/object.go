@@ -72,30 +72,24 @@ func (o *Object) uncreatedPods(cluster string, asked int64) int64 {
 	return max(0, asked-made)
 }
 
-// dividedKinds are the kinds whose replicas are divided.
-var dividedKinds = divisions(v1beta1.FederatedKinds)
-
-// division says how objects of a kind are divided: the spec field with the number, and the annotation with their
-// preferences.
-type division struct{ field, annotation string }
-
-func divisions(kinds []v1beta1.FederatedKind) map[schema.GroupKind]division {
-	out := map[schema.GroupKind]division{}
-	for _, k := range kinds {
-		if k.Preferences == "" {
-			continue
-		}
-		d := division{"replicas", k.Preferences}
-		if k.Kind == "Job" {
-			d.field = "parallelism"
-		}
-		out[schema.GroupKind{Group: k.Resource.Group, Kind: k.Kind}] = d
+// dividedKind returns the row of a divided kind, or nil.
+func dividedKind(kind schema.GroupKind) *v1beta1.FederatedKind {
+	i := slices.IndexFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool {
+		return k.Preferences != "" && k.Kind == kind.Kind && k.Resource.Group == kind.Group
+	})
+	if i < 0 {
+		return nil
 	}
-	return out
+	return &v1beta1.FederatedKinds[i]
 }
 
 // Preferences returns the preferences annotation of a divided kind, or "".
-func Preferences(kind schema.GroupKind) string { return dividedKinds[kind].annotation }
+func Preferences(kind schema.GroupKind) string {
+	if k := dividedKind(kind); k != nil {
+		return k.Preferences
+	}
+	return ""
+}
 
 // Read decodes a federated object. The error names the invalid annotation.
 func Read(u *unstructured.Unstructured) (Object, error) {
@@ -110,15 +104,15 @@ func Read(u *unstructured.Unstructured) (Object, error) {
 	o.content = u.Object
 	o.template, _ = spec["template"].(map[string]any)
 	o.Volumes = o.Kind != "Job" && (claims(spec["volumeClaimTemplates"]) || hasClaims(o.template))
-	kind, divided := dividedKinds[u.GroupVersionKind().GroupKind()]
-	if divided {
-		o.Divided, o.replicasField = true, kind.field
+	kind, preferences := dividedKind(u.GroupVersionKind().GroupKind()), ""
+	if kind != nil {
+		o.Divided, o.replicasField, preferences = true, kind.Replicas, kind.Preferences
 	}
 	o.Replicas, o.hasSpecReplicas = number(spec[o.replicasField])
-	if divided && !o.hasSpecReplicas {
+	if kind != nil && !o.hasSpecReplicas {
 		o.Replicas = 1 // Kubernetes' default
 	}
-	return o, o.readAnnotations(annotations, kind.annotation)
+	return o, o.readAnnotations(annotations, preferences)
 }
 
 func claims(templates any) bool {

@@ -34,7 +34,7 @@ func (d *deciding) decideUngoverned() {
 
 // mayFollow reports whether a referrer that takes the object along may still come.
 func (d *deciding) mayFollow() bool {
-	return d.o.needsReferrer() && !d.w.SecretsEverywhere || referable[d.o.Kind] && d.w.TakesReferences(d.o.Namespace)
+	return d.o.needsReferrer() && !d.w.SecretsEverywhere || isReferable(d.o.Kind) && d.w.TakesReferences(d.o.Namespace)
 }
 
 // follows reports whether an object goes where its referrers go because nothing else decides, as in its last placement.
@@ -42,17 +42,22 @@ func (d *deciding) follows() bool {
 	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
 }
 
-// referable are the kinds that workloads refer to.
-var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
+// isReferable reports whether workloads refer to objects of a kind.
+func isReferable(kind string) bool {
+	return slices.ContainsFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool { return k.Kind == kind && k.Referable })
+}
 
-// runs are the undivided built-in kinds that run something by themselves. Objects of other built-in kinds may be of use
-// to what still runs in a cluster, and do no harm: neither taints nor failover remove them.
-var runs = map[string]bool{"DaemonSet": true, "CronJob": true}
+func builtIn(o *Object) bool { return rowOf(o) != nil }
 
-func builtIn(o *Object) bool {
-	return slices.ContainsFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool {
+// rowOf returns the row of an object's built-in kind, or nil.
+func rowOf(o *Object) *v1beta1.FederatedKind {
+	i := slices.IndexFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool {
 		return k.Kind == o.Kind && k.Resource.GroupVersion().String() == o.APIVersion
 	})
+	if i < 0 {
+		return nil
+	}
+	return &v1beta1.FederatedKinds[i]
 }
 
 // enterOrStay lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
@@ -61,7 +66,7 @@ func (d *deciding) enterOrStay(s *candidate) {
 	s.percent = 100
 	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
 	switch {
-	case !lost && s.use == out && builtIn(d.o) && !runs[d.o.Kind]:
+	case !lost && s.use == out && builtIn(d.o) && !rowOf(d.o).Runs:
 		s.use = keeps
 	case lost && !moves && len(s.cluster.Spec.Taints) == 0:
 		s.use, s.because = usable, ""

@@ -3585,8 +3585,40 @@ func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.Reference
 							Format:      "",
 						},
 					},
+					"Replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas is the field of spec with the number of a divided kind, and Ready that of status with how many are ready.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas is the field of spec with the number of a divided kind, and Ready that of status with how many are ready.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"Runs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Runs: objects of this undivided kind run something by themselves. Those of others may be of use to what still runs in a cluster, and do no harm: neither taints nor failover remove them.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"Referable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Referable: workloads refer to objects of the kind.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
-				Required: []string{"Resource", "Kind", "Preferences"},
+				Required: []string{"Resource", "Kind", "Preferences", "Replicas", "Ready", "Runs", "Referable"},
 			},
 		},
 		Dependencies: []string{

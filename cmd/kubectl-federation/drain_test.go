@@ -163,7 +163,7 @@ func newWorld(t *testing.T) *world {
 	}
 	placed := w.f.meta.(*metadatafake.FakeMetadataClient)
 	placed.PrependReactor("list", "replicasets", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return false, nil, placed.Tracker().Update(divided[1].resource, w.metadata(), "default") // placement is quick
+		return false, nil, placed.Tracker().Update(divided[0].resource, w.metadata(), "default") // placement is quick
 	})
 	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(w.answer)}
 	return w
@@ -417,13 +417,13 @@ func TestDrainWithoutRightsGoesByTheReport(t *testing.T) {
 		}
 		web := fromJSON(t, `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"namespace":"default","name":"web"},
 			"status":{"conditions":[{"type":"Propagated","status":"False","reason":"Progressing","message":"east-a: shrinks from 4 to 2 as others get ready"}]}}`)
-		if _, err := w.f.dyn.Resource(divided[1].resource).Namespace("default").Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+		if _, err := w.f.dyn.Resource(divided[0].resource).Namespace("default").Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		go func() {
 			time.Sleep(77 * time.Second) // 17 until the taint
 			_ = unstructured.SetNestedSlice(web.Object, []any{map[string]any{"type": "Propagated", "status": "True"}}, "status", "conditions")
-			_, _ = w.f.dyn.Resource(divided[1].resource).Namespace("default").Update(context.Background(), web, metav1.UpdateOptions{})
+			_, _ = w.f.dyn.Resource(divided[0].resource).Namespace("default").Update(context.Background(), web, metav1.UpdateOptions{})
 		}()
 		began := time.Now()
 		said, err := w.run(t.Context(), draining, nil)

@@ -92,7 +92,7 @@ func moving(t *testing.T) evidence {
 	}}, "status", "conditions")
 	drained := clusterAt("east-a", 0)
 	drain.AddTaint(drained, drain.Taint)
-	e := evidenceOf(o, divided[1].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
+	e := evidenceOf(o, divided[0].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}},
 		Clusters:          &v1beta1.ClusterAffinity{Names: []string{"east-a", "east-b", "west-a"}},
@@ -124,7 +124,7 @@ func TestExplainThousandClusters(t *testing.T) {
 			p.Clusters[name] = 3
 		}
 	}
-	e := evidenceOf(replicaSet(t, 300, p), divided[1].resource, clusters...)
+	e := evidenceOf(replicaSet(t, 300, p), divided[0].resource, clusters...)
 	for name := range p.Clusters {
 		e.at(name, 3, 3)
 	}
@@ -291,7 +291,7 @@ func TestTheFederationsAutoscalerDecides(t *testing.T) {
 }
 
 func TestAnAutoscalersNumberIsInSync(t *testing.T) {
-	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), divided[1].resource, clusterAt("a", 0))
+	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), divided[0].resource, clusterAt("a", 0))
 	e.at("a", 7, 7)
 	e.copies["a"].copy.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "kube-controller-manager", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
@@ -394,7 +394,7 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 // TestEachClusterHasAReason covers a cluster that was away when the object was created, and an object whose policy
 // names no clusters.
 func TestEachClusterHasAReason(t *testing.T) {
-	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), divided[1].resource, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
+	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), divided[0].resource, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
 	for _, c := range explain(e).Clusters {
 		if len(c.Reasons) == 0 || c.Name == "c" && !strings.Contains(c.Reasons[0], "stay there, as rebalance is off") {
 			t.Errorf("%s: %q", c.Name, c.Reasons)

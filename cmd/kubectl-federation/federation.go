@@ -231,14 +231,19 @@ func joinSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// divided are the resources with divided replicas, with the paths of the requested and the ready number in a member.
-var divided = []workload{
-	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", "replicas", "readyReplicas"},
-	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet", "replicas", "readyReplicas"},
-	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "StatefulSet", "replicas", "readyReplicas"},
-	{schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, "Job", "parallelism", "ready"},
+// divided are the kinds with divided replicas.
+var divided = dividedKinds(v1beta1.FederatedKinds)
+
+func dividedKinds(kinds []v1beta1.FederatedKind) (all []workload) {
+	for _, k := range kinds {
+		if k.Preferences != "" {
+			all = append(all, workload{k.Resource, k.Kind, k.Replicas, k.Ready})
+		}
+	}
+	return all
 }
 
+// workload is a kind, with its fields of spec and status that have the requested and the ready number in a member.
 type workload struct {
 	resource              schema.GroupVersionResource
 	kind                  string

@@ -237,11 +237,17 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// TestDividedKinds checks that each divided kind has a row with the paths of its numbers.
+// TestDividedKinds: a row of v1beta1.FederatedKinds is all that a divided kind needs here.
 func TestDividedKinds(t *testing.T) {
-	for _, k := range v1beta1.FederatedKinds {
-		if w := workloadOf(k.Resource); (w != nil) != (k.Preferences != "") || w != nil && w.kind != k.Kind {
-			t.Errorf("%s: %+v", k.Kind, w)
+	widgets := schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"}
+	all := dividedKinds(append(v1beta1.FederatedKinds[:len(v1beta1.FederatedKinds):len(v1beta1.FederatedKinds)], v1beta1.FederatedKind{
+		Resource: widgets, Kind: "Widget", Preferences: "example.org/widget-preferences", Replicas: "size", Ready: "readySize"}))
+	if last := all[len(all)-1]; last != (workload{widgets, "Widget", "size", "readySize"}) {
+		t.Errorf("%+v", last)
+	}
+	for _, w := range all {
+		if w.specField == "" || w.readyField == "" {
+			t.Errorf("%s: has no fields for its numbers", w.kind)
 		}
 	}
 	if workloadOf(schema.GroupVersionResource{Group: "example.org", Resource: "deployments"}) != nil {

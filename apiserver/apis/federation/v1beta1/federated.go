@@ -20,25 +20,32 @@ type FederatedKind struct {
 	// Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided among the
 	// clusters. For other kinds, whose objects go to each cluster as they are, it is empty.
 	Preferences string
+	// Replicas is the field of spec with the number of a divided kind, and Ready that of status with how many are ready.
+	Replicas, Ready string
+	// Runs: objects of this undivided kind run something by themselves. Those of others may be of use to what still runs in a
+	// cluster, and do no harm: neither taints nor failover remove them.
+	Runs bool
+	// Referable: workloads refer to objects of the kind.
+	Referable bool
 }
 
 // FederatedKinds are in order of creation: what others need comes first.
 var FederatedKinds = []FederatedKind{
-	{corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace", ""},
-	{corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "ServiceAccount", ""},
-	{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap", ""},
-	{corev1.SchemeGroupVersion.WithResource("secrets"), "Secret", ""},
-	{corev1.SchemeGroupVersion.WithResource("services"), "Service", ""},
-	{networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy", ""},
-	{policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", ""},
-	{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", ReplicaSetPreferencesAnnotation},
-	{appsv1.SchemeGroupVersion.WithResource("deployments"), "Deployment", DeploymentPreferencesAnnotation},
-	{appsv1.SchemeGroupVersion.WithResource("statefulsets"), "StatefulSet", StatefulSetPreferencesAnnotation},
-	{appsv1.SchemeGroupVersion.WithResource("daemonsets"), "DaemonSet", ""},
-	{batchv1.SchemeGroupVersion.WithResource("jobs"), "Job", JobPreferencesAnnotation},
-	{batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", ""},
-	{autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), "HorizontalPodAutoscaler", ""},
-	{networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", ""},
+	{Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), Kind: "Namespace"},
+	{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Kind: "ServiceAccount", Referable: true},
+	{Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Kind: "ConfigMap", Referable: true},
+	{Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret", Referable: true},
+	{Resource: corev1.SchemeGroupVersion.WithResource("services"), Kind: "Service"},
+	{Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Kind: "NetworkPolicy"},
+	{Resource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), Kind: "PodDisruptionBudget"},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Kind: "ReplicaSet", Preferences: ReplicaSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Preferences: DeploymentPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Kind: "StatefulSet", Preferences: StatefulSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("daemonsets"), Kind: "DaemonSet", Runs: true},
+	{Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Kind: "Job", Preferences: JobPreferencesAnnotation, Replicas: "parallelism", Ready: "ready"},
+	{Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"), Kind: "CronJob", Runs: true},
+	{Resource: autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), Kind: "HorizontalPodAutoscaler"},
+	{Resource: networkingv1.SchemeGroupVersion.WithResource("ingresses"), Kind: "Ingress"},
 }
 
 // FederatedResources are the resources of FederatedKinds, in their order.
