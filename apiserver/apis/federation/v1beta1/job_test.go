@@ -91,7 +91,8 @@ func TestServiceName(t *testing.T) {
 		"web.shop.prod.svc.example.com":           true,
 		"web.shop.prod.svc.east.example.com":      true,
 		"web.shop.prod.svc.e1.east.example.com":   true,
-		"x.web.shop.prod.svc.e1.east.example.com": false, // one label more
+		"x.web.shop.prod.svc.east.example.com":    false, // one label more
+		"web.shop.prod.svc.x.e1.east.example.com": false, // one place more
 		"shop.prod.svc.example.com":               false, // one less
 		"web.shop.test.svc.example.com":           false, // another federation's
 		"web.shop.prod.pod.example.com":           false,
