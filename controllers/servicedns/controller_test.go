@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,8 +37,9 @@ type memory struct {
 	// began is the first ChangeSet.
 	began string
 	fails int
-	// gate, if set, must give an element for each call of Apply.
-	gate chan struct{}
+	// gate, if set, must give an element for each call of Apply. waits is how many calls have come to it.
+	gate  chan struct{}
+	waits atomic.Int64
 }
 
 func (m *memory) Records(context.Context, string) ([]dnsprovider.RRSet, error) {
@@ -48,6 +50,7 @@ func (m *memory) Records(context.Context, string) ([]dnsprovider.RRSet, error) {
 
 func (m *memory) Apply(_ context.Context, _ string, changes dnsprovider.ChangeSet) error {
 	if m.gate != nil {
+		m.waits.Add(1)
 		<-m.gate
 	}
 	m.mu.Lock()
@@ -92,8 +95,9 @@ func (m *memory) callCount() int {
 // stage is a federation's API with a controller.
 type stage struct {
 	*testing.T
-	client   *fake.FakeDynamicClient
-	provider *memory
+	client     *fake.FakeDynamicClient
+	provider   *memory
+	controller *Controller
 }
 
 func start(t *testing.T, provider *memory, resolver Resolver, objects ...runtime.Object) *stage {
@@ -132,7 +136,7 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 		<-led
 		factory.Shutdown()
 	})
-	w := &stage{T: t, client: client, provider: provider}
+	w := &stage{T: t, client: client, provider: provider, controller: c}
 	// The fake client's watches do not show earlier changes.
 	w.eventually(func() bool { return w.watches() == 5 }, func() any { return w.watches() }, 5)
 	return w
@@ -205,6 +209,13 @@ func (w *stage) becomes(want ...string) {
 		want = []string{}
 	}
 	w.eventually(func() bool { return slices.Equal(w.provider.names(), want) }, func() any { return w.provider.names() }, want)
+}
+
+// wants reports whether the controller wants an address in the zone.
+func (w *stage) wants(address string) bool {
+	w.controller.world.mu.Lock()
+	defer w.controller.world.mu.Unlock()
+	return slices.ContainsFunc(w.controller.world.records.all(), func(s dnsprovider.RRSet) bool { return slices.Contains(s.Rdata, address) })
 }
 
 func (w *stage) eventually(ok func() bool, got func() any, want any) {
@@ -346,11 +357,11 @@ func TestChangesWhileTheProviderIsBusyGoTogether(t *testing.T) {
 	provider.gate <- struct{}{}
 	w.becomes(whole...)
 	w.put(service("web", map[string]string{"a": "192.0.2.11", "b": "192.0.2.2"}))
-	time.Sleep(50 * time.Millisecond) // the provider is most likely busy with it now
+	w.eventually(func() bool { return provider.waits.Load() == 2 }, func() any { return provider.waits.Load() }, 2)
 	for _, address := range []string{"192.0.2.12", "192.0.2.13", "192.0.2.14"} {
 		w.put(service("web", map[string]string{"a": address, "b": "192.0.2.2"}))
 	}
-	time.Sleep(50 * time.Millisecond)
+	w.eventually(func() bool { return w.wants("192.0.2.14") }, func() any { return "an earlier address" }, "192.0.2.14")
 	provider.gate <- struct{}{}
 	provider.gate <- struct{}{}
 	w.becomes("web.east A 192.0.2.14 192.0.2.2", "web A 192.0.2.14 192.0.2.2", "web.z1.east A 192.0.2.14", "web.z2.east A 192.0.2.2")
