@@ -17,7 +17,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
 	"federation/controllers/dnskeys"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/servicedns"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider"
@@ -47,7 +47,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
-			return failover.CutOff(clusters, failover.SettingsOf(info), time.Now())
+			return failoverplan.CutOff(clusters, failoverplan.SettingsOf(info), time.Now())
 		},
 		Kube: kube, Report: reportChanges(),
 	}

@@ -20,7 +20,7 @@ import (
 	"federation/clusterregistry/wire"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
-	customplan "federation/controllers/customkinds/plan"
+	customkindsplan "federation/controllers/customkinds/plan"
 	"federation/controllers/propagation"
 	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/shards/plan"
@@ -36,7 +36,7 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 			return c.propagateBuiltIn(from, held)
 		},
 		"customkinds": func(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
-			custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customplan.Kind) error {
+			custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customkindsplan.Kind) error {
 				return c.parts.Run(ctx, "propagation of "+k.Definition, func(ctx context.Context) error { return c.propagateKind(ctx, from, held, k) })
 			}})
 			if err != nil {
@@ -82,7 +82,7 @@ func (c *controllers) propagation(from propagation.Informers, held plan.Set, kin
 
 // propagateKind propagates the objects of a custom kind, and its definition before them. The informer of the kind is its own, and
 // ends with it: when the definition is deleted and made again, it is another one's.
-func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, held plan.Set, k customplan.Kind) error {
+func (c *controllers) propagateKind(ctx context.Context, from *wire.Informers, held plan.Set, k customkindsplan.Kind) error {
 	definition, err := propagation.New(propagation.Options{
 		Client: c.client, Informers: from.ForResource, Federation: c.federation, Recorder: c.recorder, Workers: 1,
 		Kinds: []propagationplan.Kind{propagationplan.CustomResourceDefinitions}, Shared: true, // with those of other custom kinds

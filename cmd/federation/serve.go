@@ -16,9 +16,9 @@ import (
 	"federation/apiserver/validation"
 	"federation/cmd/internal/process"
 	"federation/controllers/placement"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/review"
-	shards "federation/controllers/shards/plan"
+	shardsplan "federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider/authoritative"
 )
@@ -121,14 +121,14 @@ func decideInServer(o *apiserver.Options, names *controllersOptions, reviewer *r
 		if err != nil {
 			return err
 		}
-		caches, err := newCaches(config, client, shards.All)
+		caches, err := newCaches(config, client, shardsplan.All)
 		if err != nil {
 			return err
 		}
 		return admitter.Follow(ctx, caches.ForResource, caches.Start)
 	}
 	o.TryOverrides = func(policy *v1beta1.PlacementPolicy, object *unstructured.Unstructured) error {
-		return propagation.TryOverrides(policy, object, admitter.Clusters())
+		return propagationplan.TryOverrides(policy, object, admitter.Clusters())
 	}
 	if names != nil {
 		admitter.SecretsEverywhere = names.propagateSecrets == secretsAll

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	crosscluster "federation/controllers/crosscluster/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	crossclusterplan "federation/controllers/crosscluster/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // Resources that tell clusters of each other.
@@ -28,7 +28,7 @@ type acrossEvidence struct {
 	// off: the federation does not write them.
 	off bool
 	// world is the input of the offers, with the Service as its only object.
-	world servicedns.Input
+	world servicednsplan.Input
 	// unknown is why it could not be read.
 	unknown error
 	// slices are the clusters' slices, by cluster.
@@ -45,7 +45,7 @@ type slicesAnswer struct {
 // gatherAcross reads it, as far as the user may.
 func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) *acrossEvidence {
 	a := &acrossEvidence{}
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crosscluster.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
 	a.slices = eachMember(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
 		if err := e.copies[c.Name].err; err != nil {
 			return slicesAnswer{err: err} // without the Service's copies, the desired slices are unknown, too
@@ -88,11 +88,11 @@ func (f *federation) gatherOffers(ctx context.Context, e *evidence, a *acrossEvi
 	if a.world, err = f.dnsWorld(ctx, info, e.clusters); err != nil {
 		return err
 	}
-	o, err := servicedns.Read(e.object, e.policies)
+	o, err := servicednsplan.Read(e.object, e.policies)
 	if err != nil {
 		return err
 	}
-	a.off, a.world.Explain, a.world.Offers, a.world.Objects = !info.CrossClusterEndpoints, true, true, []servicedns.Object{o}
-	a.world.Resolved = lookupHosts(ctx, servicedns.Records(a.world).Resolve)
+	a.off, a.world.Explain, a.world.Offers, a.world.Objects = !info.CrossClusterEndpoints, true, true, []servicednsplan.Object{o}
+	a.world.Resolved = lookupHosts(ctx, servicednsplan.Records(a.world).Resolve)
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	restfake "k8s.io/client-go/rest/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	crosscluster "federation/controllers/crosscluster/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	crossclusterplan "federation/controllers/crosscluster/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // acrossEvidenceOf returns a Service in clusters that have slices of each other: each has the load balancer 192.0.2.N.
@@ -30,9 +30,9 @@ func acrossEvidenceOf(t *testing.T, clusters ...*v1beta1.Cluster) evidence {
 	o := fromJSON(t, `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"web","uid":"web-uid"},"spec":{"type":"LoadBalancer","ports":[{"name":"http","protocol":"TCP","port":80}]}}`)
 	setIngresses(t, &o.Object, ingresses)
 	e := evidenceOf(o, servicesResource, clusters...)
-	e.across = &acrossEvidence{slices: map[string]slicesAnswer{}, world: servicedns.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true}}
+	e.across = &acrossEvidence{slices: map[string]slicesAnswer{}, world: servicednsplan.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true}}
 	for _, c := range clusters {
-		e.across.world.Clusters = append(e.across.world.Clusters, servicedns.ClusterOf(c, nil))
+		e.across.world.Clusters = append(e.across.world.Clusters, servicednsplan.ClusterOf(c, nil))
 		e.copies[c.Name] = answer{copy: e.desiredNow(c).Object.DeepCopy()}
 	}
 	e.decideAcross(t)
@@ -54,11 +54,11 @@ func setIngresses(t *testing.T, object *map[string]any, i *v1beta1.ServiceIngres
 // decideAcross makes the offers follow the Service.
 func (e *evidence) decideAcross(t *testing.T) {
 	t.Helper()
-	o, err := servicedns.Read(e.object, nil)
+	o, err := servicednsplan.Read(e.object, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.across.world.Objects = []servicedns.Object{o}
+	e.across.world.Objects = []servicednsplan.Object{o}
 }
 
 // wanted returns the slices that the federation writes into a cluster.
@@ -68,7 +68,7 @@ func (e *evidence) wanted(t *testing.T, cluster string) (all []*discoveryv1.Endp
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.copies[cluster].copy.Object, s); err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range crosscluster.Operate(crosscluster.Input{Member: cluster, Federation: uid, Service: s, Offers: servicedns.Records(e.across.world).Offers}) {
+	for _, op := range crossclusterplan.Operate(crossclusterplan.Input{Member: cluster, Federation: uid, Service: s, Offers: servicednsplan.Records(e.across.world).Offers}) {
 		all = append(all, op.Slice)
 	}
 	return all
@@ -117,7 +117,7 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 		"all is as it is to be": {func(*evidence) {}, "a web.b.v4 in sync, b web.a.v4 in sync"},
 		"switched off": {func(e *evidence) { e.across.off = true },
 			"a web.b.v4 leaving to be taken away, b web.a.v4 leaving to be taken away"},
-		"not known": {func(e *evidence) { e.across.unknown, e.across.world = errors.New("forbidden"), servicedns.Input{} },
+		"not known": {func(e *evidence) { e.across.unknown, e.across.world = errors.New("forbidden"), servicednsplan.Input{} },
 			"a web.b.v4 in sync, b web.a.v4 in sync"},
 		"somebody's Service in a": {func(e *evidence) { e.copies["a"].copy.SetLabels(nil) },
 			"a web.b.v4 leaving to be taken away, b web.a.v4 in sync"},

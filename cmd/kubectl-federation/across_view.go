@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	crosscluster "federation/controllers/crosscluster/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	crossclusterplan "federation/controllers/crosscluster/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // acrossExplanation describes the slices of other clusters of a Service.
@@ -47,7 +47,7 @@ type untold struct {
 
 // explainAcross compares the present slices with the desired ones. It is pure.
 func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation {
-	a, p := e.across, servicedns.Records(e.across.world)
+	a, p := e.across, servicednsplan.Records(e.across.world)
 	x := &acrossExplanation{Disabled: a.off}
 	if a.unknown != nil {
 		x.Unknown = a.unknown.Error()
@@ -56,7 +56,7 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 	for i := range clusters {
 		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], p.Offers, why)...)
 		name := clusters[i].Name
-		offered := slices.ContainsFunc(p.Offers, func(o servicedns.Offer) bool { return o.Cluster == name })
+		offered := slices.ContainsFunc(p.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == name })
 		if clusters[i].Desired > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
 			x.Untold = append(x.Untold, untold{name, cmp.Or(why[name], "it has no load balancer yet")})
 		}
@@ -68,11 +68,11 @@ func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation
 }
 
 // clusterStandings returns the clusters' standings, by name, and why the whole Service has none.
-func clusterStandings(p servicedns.Plan) (why map[string]string, whole string) {
+func clusterStandings(p servicednsplan.Plan) (why map[string]string, whole string) {
 	why = map[string]string{}
 	for _, n := range p.Names {
 		for _, c := range n.Clusters {
-			if n.Level == servicedns.LevelGlobal {
+			if n.Level == servicednsplan.LevelGlobal {
 				why[c.Cluster] = c.Why
 			}
 		}
@@ -86,8 +86,8 @@ func clusterStandings(p servicedns.Plan) (why map[string]string, whole string) {
 }
 
 // clusterSlices returns the present and the desired slices of one cluster. why has reasons by cluster.
-func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers []servicedns.Offer, why map[string]string) (all []slicesView) {
-	answer, in := a.slices[c.Name], crosscluster.Input{Member: c.Name, Federation: e.uid, Offers: offers}
+func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers []servicednsplan.Offer, why map[string]string) (all []slicesView) {
+	answer, in := a.slices[c.Name], crossclusterplan.Input{Member: c.Name, Federation: e.uid, Offers: offers}
 	if answer.err != nil {
 		if c.Desired > 0 {
 			all = append(all, slicesView{Cluster: c.Name, State: copyUnreadable, Why: answer.err.Error()})
@@ -104,7 +104,7 @@ func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers
 			return []slicesView{{Cluster: c.Name, State: copyUnreadable, Why: err.Error()}}
 		}
 	}
-	operations := crosscluster.Operate(in)
+	operations := crossclusterplan.Operate(in)
 	if a.unknown != nil {
 		operations = nil
 	}
@@ -114,11 +114,11 @@ func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers
 	for _, op := range operations {
 		i := slices.IndexFunc(all, func(v slicesView) bool { return v.Name == op.Slice.Name })
 		switch op.Verb {
-		case crosscluster.Create:
+		case crossclusterplan.Create:
 			all = append(all, viewSlice(c.Name, op.Slice, copyMissing))
-		case crosscluster.Update:
+		case crossclusterplan.Update:
 			all[i].State = copyBehind
-		case crosscluster.Delete:
+		case crossclusterplan.Delete:
 			all[i].State = copyLeaving
 		}
 	}

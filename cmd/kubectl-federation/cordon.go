@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
+	drainplan "federation/controllers/drain/plan"
 )
 
 // dryRun is the flag --dry-run, as in kubectl.
@@ -108,7 +108,7 @@ policy tolerates it are placed there all the same. To move away what is there, d
 		Example: `  kubectl federation cordon east-a
   kubectl federation cordon east-a east-b --dry-run=server`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.run(c.Context(), args, "cordoned", drain.AddTaint)
+			return o.run(c.Context(), args, "cordoned", drainplan.AddTaint)
 		},
 	})
 }
@@ -121,7 +121,7 @@ func newUncordon(streams genericiooptions.IOStreams) *cobra.Command {
 		Long:    `Let clusters that are cordoned have replicas again. One that is drained is brought back by undrain.`,
 		Example: `  kubectl federation uncordon east-a`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.run(c.Context(), args, "uncordoned", drain.DropTaint)
+			return o.run(c.Context(), args, "uncordoned", drainplan.DropTaint)
 		},
 	})
 }
@@ -152,7 +152,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 	}
 	var errs []error
 	for _, name := range names {
-		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drain.Cordon) })
+		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drainplan.Cordon) })
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -162,7 +162,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 		default:
 			tell(o.out, "cluster/%s already %s%s\n", name, word, o.dry.suffix())
 		}
-		if word == "uncordoned" && drain.HasTaint(after, drain.Taint) {
+		if word == "uncordoned" && drainplan.HasTaint(after, drainplan.Taint) {
 			tell(o.out, "cluster/%s is drained, and stays so: kubectl federation undrain %s\n", name, name)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
@@ -154,7 +154,7 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	if in.Zone, err = dnsprovider.CanonicalName(info.DNSZone); err != nil {
 		return in, err
 	}
-	held := failover.CutOff(clusters, failover.SettingsOf(*info), time.Now())
+	held := failoverplan.CutOff(clusters, failoverplan.SettingsOf(*info), time.Now())
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
+	drainplan "federation/controllers/drain/plan"
 	"federation/controllers/servicedns/plan"
 )
 
@@ -158,16 +158,16 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if err := o.setTTL(ctx, name); err != nil {
 		return err
 	}
-	if !drain.HasTaint(c, drain.Taint) {
+	if !drainplan.HasTaint(c, drainplan.Taint) {
 		if err := o.preview(ctx, name); err != nil {
 			return err
 		}
 	}
 	if o.dry != "none" {
 		_, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) {
-			drain.Begin(c, time.Now())
-			drain.AddTaint(c, drain.Taint)
-			drain.AddTaint(c, drain.Cordon)
+			drainplan.Begin(c, time.Now())
+			drainplan.AddTaint(c, drainplan.Taint)
+			drainplan.AddTaint(c, drainplan.Cordon)
 		})
 		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait %s, move, cordon\n", name, o.dry.suffix(), c.DNSWeight(), o.ttl)
 		return err
@@ -245,24 +245,24 @@ func (o *drainCommand) drainStep(ctx context.Context, c *v1beta1.Cluster) (bool,
 			return false, err
 		}
 	}
-	next, wait, err := drain.Next(c, time.Now(), o.ttl, providerStates(providers))
+	next, wait, err := drainplan.Next(c, time.Now(), o.ttl, providerStates(providers))
 	if err != nil {
 		return false, err
 	}
 	switch next {
-	case drain.StepWeight:
-		return false, o.changeAndPrint(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { drain.Begin(c, time.Now()) })
-	case drain.StepPublish:
+	case drainplan.StepWeight:
+		return false, o.changeAndPrint(ctx, c.Name, "weight in DNS is 0", func(c *v1beta1.Cluster) { drainplan.Begin(c, time.Now()) })
+	case drainplan.StepPublish:
 		o.progress.printProviders(c.Name, providers)
 		return false, sleep(ctx, time.Second)
-	case drain.StepTTL:
+	case drainplan.StepTTL:
 		if end := time.Now().Add(wait); end.Sub(o.forgotten).Abs() > time.Second {
 			o.progress.say("%s: waiting %s until no resolver has its addresses", c.Name, wait.Round(time.Second))
 			o.forgotten = end
 		}
 		return false, sleep(ctx, min(wait, 5*time.Second)) // a provider may turn out to be out of sync meanwhile
-	case drain.StepTaint:
-		return false, o.changeAndPrint(ctx, c.Name, "tainted "+drain.Taint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Taint) })
+	case drainplan.StepTaint:
+		return false, o.changeAndPrint(ctx, c.Name, "tainted "+drainplan.Taint.ToString()+": its replicas move", func(c *v1beta1.Cluster) { drainplan.AddTaint(c, drainplan.Taint) })
 	}
 	if err := o.waitEmpty(ctx, c); err != nil {
 		return false, err
@@ -292,7 +292,7 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 		left := notGone(s.objects)
 		switch nothing := s.unknown == "" && len(left) == 0; {
 		case empty.steadyFor(nothing) >= s.settleTime():
-			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), drain.Finish)
+			return o.changeAndPrint(ctx, c.Name, s.describe("no replica is left there; cordoned"), drainplan.Finish)
 		case !nothing:
 			o.progress.printLeft(c.Name, left, s.unknown, o.whyLeft(ctx, left))
 		}
@@ -302,8 +302,8 @@ func (o *drainCommand) waitEmpty(ctx context.Context, c *v1beta1.Cluster) error 
 		if c, err = o.cluster(ctx, c.Name); err != nil {
 			return err
 		}
-		if !drain.HasTaint(c, drain.Taint) {
-			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drain.Taint.ToString(), c.Name)
+		if !drainplan.HasTaint(c, drainplan.Taint) {
+			return fmt.Errorf("somebody took the taint %s off cluster %s meanwhile: not drained", drainplan.Taint.ToString(), c.Name)
 		}
 	}
 }
@@ -355,12 +355,12 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if c.Annotations[v1beta1.DrainAnnotation] == "" && !drain.HasTaint(c, drain.Taint) {
+	if c.Annotations[v1beta1.DrainAnnotation] == "" && !drainplan.HasTaint(c, drainplan.Taint) {
 		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.suffix())
 		return nil
 	}
 	if o.dry != "none" {
-		after, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drain.Untaint(c); drain.End(c) })
+		after, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Untaint(c); drainplan.End(c) })
 		if err == nil {
 			tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.suffix(), c.DNSWeight(), after.DNSWeight())
 		}
@@ -370,10 +370,10 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 }
 
 func (o *drainCommand) undrainStep(ctx context.Context, c *v1beta1.Cluster) (bool, error) {
-	switch drain.NextBack(c) {
-	case drain.StepUntaint:
-		return false, o.changeAndPrint(ctx, c.Name, "taints are off: replicas may be placed there", drain.Untaint)
-	case drain.StepReturn:
+	switch drainplan.NextBack(c) {
+	case drainplan.StepUntaint:
+		return false, o.changeAndPrint(ctx, c.Name, "taints are off: replicas may be placed there", drainplan.Untaint)
+	case drainplan.StepReturn:
 		return false, o.waitBack(ctx, c)
 	}
 	tell(o.Out, "cluster/%s undrained\n", c.Name)
@@ -398,7 +398,7 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 			since, last = began, now
 		}
 		if len(missing) == 0 && time.Since(since) >= settled {
-			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS restored", countOf(readySum(there.objects), "replica")), drain.End)
+			return o.changeAndPrint(ctx, c.Name, fmt.Sprintf("%s ready there; weight in DNS restored", countOf(readySum(there.objects), "replica")), drainplan.End)
 		}
 		o.progress.printMissing(c.Name, missing, o.whyLeft(ctx, missing))
 		if err := sleep(ctx, pollDelay(time.Since(began))); err != nil {
@@ -408,9 +408,9 @@ func (o *drainCommand) waitBack(ctx context.Context, c *v1beta1.Cluster) error {
 }
 
 // providerStates returns the state of the providers that a drain needs.
-func providerStates(all []dnsProvider) (out []drain.Provider) {
+func providerStates(all []dnsProvider) (out []drainplan.Provider) {
 	for _, p := range all {
-		out = append(out, drain.Provider{Published: p.Published, Since: p.Since.Time})
+		out = append(out, drainplan.Provider{Published: p.Published, Since: p.Since.Time})
 	}
 	return out
 }

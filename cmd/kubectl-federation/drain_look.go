@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
-	failover "federation/controllers/failover/plan"
+	drainplan "federation/controllers/drain/plan"
+	failoverplan "federation/controllers/failover/plan"
 )
 
 // clusterContents is what is known of a cluster.
@@ -63,7 +63,7 @@ func (o *drainCommand) contentsOf(ctx context.Context, c *v1beta1.Cluster) (s cl
 // period, or never was. A cluster that answers and rejects the federation is not lost.
 func isFailedOver(c *v1beta1.Cluster) bool {
 	ready := c.Condition(v1beta1.ClusterReady)
-	if c.IsReached() || ready != nil && failover.Unclear(ready.Reason) {
+	if c.IsReached() || ready != nil && failoverplan.Unclear(ready.Reason) {
 		return false
 	}
 	return c.Status.Failover == nil || c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailoverSuspended
@@ -192,7 +192,7 @@ func (o *drainCommand) customWorkloads(policies []*v1beta1.PlacementPolicy) (all
 func toleratingPolicies(policies []*v1beta1.PlacementPolicy) map[string]bool {
 	stay := map[string]bool{}
 	for _, p := range policies {
-		if isTolerated(p.Spec.Tolerations, drain.Taint) {
+		if isTolerated(p.Spec.Tolerations, drainplan.Taint) {
 			stay[p.Namespace+"/"+p.Name] = true
 		}
 	}

@@ -29,8 +29,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
-	failover "federation/controllers/failover/plan"
+	drainplan "federation/controllers/drain/plan"
+	failoverplan "federation/controllers/failover/plan"
 )
 
 var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -81,8 +81,8 @@ func TestClusterPatch(t *testing.T) {
 		t.Errorf("nothing changed: patch %s", p)
 	}
 	after := c.DeepCopy()
-	drain.Begin(after, drainedAt)
-	drain.AddTaint(after, drain.Taint)
+	drainplan.Begin(after, drainedAt)
+	drainplan.AddTaint(after, drainplan.Taint)
 	want := `{"metadata":{"annotations":{"federation.kubernetes.io/drain":"{\"since\":\"2026-01-01T12:00:00Z\",\"dnsWeight\":30}"},"resourceVersion":"7"},` +
 		`"spec":{"dnsWeight":0,"taints":[{"key":"federation.kubernetes.io/drain","effect":"NoExecute"}]}}`
 	if got := string(clusterPatch(c, after)); got != want {
@@ -206,7 +206,7 @@ func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
 	}
 }
 
-func (w *world) tainted() bool { return drain.HasTaint(w.cluster(), drain.Taint) }
+func (w *world) tainted() bool { return drainplan.HasTaint(w.cluster(), drainplan.Taint) }
 
 // answer answers requests for raw paths: the review, and the copies in east-a, of which a replica comes or goes each
 // second.
@@ -295,7 +295,7 @@ func TestDrainAndUndrain(t *testing.T) {
 func TestDrainOfACordonedCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		if _, _, err := w.f.changeCluster(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Cordon) }); err != nil {
+		if _, _, err := w.f.changeCluster(t.Context(), "east-a", "none", func(c *v1beta1.Cluster) { drainplan.AddTaint(c, drainplan.Cordon) }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second) // its replicas go one a second, after 17 s
@@ -340,7 +340,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 		},
 		"its credential is refused": func(w *world, since time.Duration) {
 			w.refuse = nil
-			if w.ready(since > 4*time.Second, failover.ReasonCredentialRejected, v1beta1.PhaseFailoverSuspended); since <= 4*time.Second {
+			if w.ready(since > 4*time.Second, failoverplan.ReasonCredentialRejected, v1beta1.PhaseFailoverSuspended); since <= 4*time.Second {
 				w.refuse = func(*http.Request) *apierrors.StatusError { return apierrors.NewUnauthorized("expired") }
 			}
 		},
@@ -351,7 +351,7 @@ func TestUnknownIsNotEmpty(t *testing.T) {
 				var tainted time.Time
 				w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
 					u, err := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker().Get(v1beta1.ClustersResource, "", "east-a")
-					if c, _ := toCluster(u.(*unstructured.Unstructured)); err == nil && drain.HasTaint(c, drain.Taint) {
+					if c, _ := toCluster(u.(*unstructured.Unstructured)); err == nil && drainplan.HasTaint(c, drainplan.Taint) {
 						if tainted.IsZero() {
 							tainted = time.Now()
 						}
@@ -544,7 +544,10 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
 		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver) }},
 		{name: "drained", change: func(w *world) {
-			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) { drain.AddTaint(c, drain.Taint); drain.AddTaint(c, drain.Cordon) })
+			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) {
+				drainplan.AddTaint(c, drainplan.Taint)
+				drainplan.AddTaint(c, drainplan.Cordon)
+			})
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

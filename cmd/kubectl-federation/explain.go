@@ -18,7 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 )
 
 type explainCommand struct {
@@ -216,7 +216,7 @@ func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 	return nil
 }
 
-var autoscalerRow = propagation.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
+var autoscalerRow = propagationplan.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 
 // gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
 func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {

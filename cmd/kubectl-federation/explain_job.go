@@ -8,20 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 )
 
 // jobRound is the round of a Job, from the second on: completions that its copies, all complete, had left undone are
 // divided again.
 type jobRound struct {
-	propagation.Round
+	propagationplan.Round
 	// Completions are those that are divided in this round.
 	Completions int64 `json:"completions"`
 }
 
 // jobRoundOf reads the round; nil in the first, and for objects that are no Job with a number of completions.
 func jobRoundOf(o *unstructured.Unstructured) *jobRound {
-	all, r := completionsOf(o), propagation.RoundOf(o)
+	all, r := completionsOf(o), propagationplan.RoundOf(o)
 	if all == nil || r.Number < 2 {
 		return nil
 	}
@@ -52,9 +52,9 @@ func (one *clusterExplanation) setCompletions(e evidence, c *v1beta1.Cluster) {
 		return
 	}
 	of := answer.copy
-	if of == nil || propagation.Outlived(propagation.SourceOf(e.object), of) {
+	if of == nil || propagationplan.Outlived(propagationplan.SourceOf(e.object), of) {
 		wish := e.desiredFromScratch(c)
-		if wish.Presence != propagation.Present {
+		if wish.Presence != propagationplan.Present {
 			return
 		}
 		of = wish.Object
@@ -64,7 +64,7 @@ func (one *clusterExplanation) setCompletions(e evidence, c *v1beta1.Cluster) {
 }
 
 // desiredFromScratch returns what propagation wants in a cluster once nothing is there any more.
-func (e evidence) desiredFromScratch(c *v1beta1.Cluster) propagation.Desired {
+func (e evidence) desiredFromScratch(c *v1beta1.Cluster) propagationplan.Desired {
 	e.copies = maps.Clone(e.copies)
 	delete(e.copies, c.Name)
 	return e.desiredNow(c)

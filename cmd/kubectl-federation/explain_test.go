@@ -17,7 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
+	drainplan "federation/controllers/drain/plan"
 )
 
 var seenAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -91,7 +91,7 @@ func moving(t *testing.T) evidence {
 		"message": "east-a: shrinks from 12 to 0 as others get ready: 14 of 26 ready elsewhere; west-a: cluster cannot be reached; since 10s",
 	}}, "status", "conditions")
 	drained := clusterAt("east-a", 0)
-	drain.AddTaint(drained, drain.Taint)
+	drainplan.AddTaint(drained, drainplan.Taint)
 	e := evidenceOf(o, divided[0].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}},

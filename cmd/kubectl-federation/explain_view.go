@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 )
 
 // explanation is the output of explain, as -o json and yaml print it.
@@ -142,7 +142,7 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 			one.Desired = 1
 		}
 		one.Since = sinceWhen(p.History, c.Name)
-	} else if d.everywhere && !isUndecided(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagation.Selected(e.object, c.Labels) {
+	} else if d.everywhere && !isUndecided(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagationplan.Selected(e.object, c.Labels) {
 		one.Desired = 1
 	}
 	if e.object.GetDeletionTimestamp() != nil {
@@ -168,7 +168,7 @@ func (one *clusterExplanation) setCopyState(e evidence, d *decision, c *v1beta1.
 	}
 	wish := e.desiredNow(c)
 	if answer.copy == nil {
-		if wanted > 0 && wish.Presence != propagation.IfThere { // as for a finished Job
+		if wanted > 0 && wish.Presence != propagationplan.IfThere { // as for a finished Job
 			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
 			if e.isDefinition() { // our permission to write it is not known here
 				one.WaitsFor = joinFor + e.object.GetName()
@@ -191,7 +191,7 @@ func (one *clusterExplanation) setCopyState(e evidence, d *decision, c *v1beta1.
 		one.Copy = copyConflict
 	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
 		one.Copy = copyLeaving
-	case propagation.Outlived(wish.Source, answer.copy):
+	case propagationplan.Outlived(wish.Source, answer.copy):
 		one.Copy, one.WaitsFor = copyLeaving, e.copyOrigin(answer.copy)
 	case taken:
 		one.Copy = copyInSync
@@ -219,7 +219,7 @@ func (e *evidence) copyOrigin(copy *unstructured.Unstructured) string {
 // unreadableReason returns why a cluster does not show its copy and, if the federation itself lacks the permission, how to
 // give it.
 func (e *evidence) unreadableReason(err error) string {
-	custom := propagation.KindOf(e.resource) == nil
+	custom := propagationplan.KindOf(e.resource) == nil
 	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
 		return joinFor + e.resource.GroupResource().String()
 	}

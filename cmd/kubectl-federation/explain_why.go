@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	customplan "federation/controllers/customkinds/plan"
-	propagation "federation/controllers/propagation/plan"
+	customkindsplan "federation/controllers/customkinds/plan"
+	propagationplan "federation/controllers/propagation/plan"
 	"federation/scheduler"
 )
 
@@ -55,7 +55,7 @@ func replayDecision(e evidence) decision {
 	d := scheduler.Decide(o, w, e.now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != "", keeps: d.KeepsReplicas}
 	if d.None {
-		named := e.isDefinition() && len(customplan.Wanted([]customplan.Definition{customplan.Read(e.object)}, e.policies)) > 0
+		named := e.isDefinition() && len(customkindsplan.Wanted([]customkindsplan.Definition{customkindsplan.Read(e.object)}, e.policies)) > 0
 		out.everywhere = named || v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
 		out.reasons = explainUngoverned(e, out.everywhere)
 	}
@@ -112,7 +112,7 @@ func explainUngoverned(e evidence, everywhere bool) map[string][]string {
 			reasons[c.Name] = []string{"a policy names the kind: its definition goes to every cluster"}
 		case !selecting:
 			reasons[c.Name] = []string{"no policy selects it: it goes to every cluster"}
-		case propagation.Selected(e.object, c.Labels):
+		case propagationplan.Selected(e.object, c.Labels):
 			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " selects the cluster"}
 		default:
 			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " does not select the cluster"}
@@ -122,7 +122,7 @@ func explainUngoverned(e evidence, everywhere bool) map[string][]string {
 }
 
 // desiredNow returns what propagation wants in a cluster.
-func (e *evidence) desiredNow(c *v1beta1.Cluster) propagation.Desired {
+func (e *evidence) desiredNow(c *v1beta1.Cluster) propagationplan.Desired {
 	siblings := map[string]*unstructured.Unstructured{}
 	for name, a := range e.copies {
 		if a.copy != nil && name != c.Name {
@@ -131,16 +131,16 @@ func (e *evidence) desiredNow(c *v1beta1.Cluster) propagation.Desired {
 	}
 	t := e.targetOf(c)
 	t.Siblings, t.Scaled = siblings, e.isAutoscaled(c)
-	return propagation.Desire(e.sourceOf(e.kindOf(), e.object), t)
+	return propagationplan.Desire(e.sourceOf(e.kindOf(), e.object), t)
 }
 
-func (e *evidence) targetOf(c *v1beta1.Cluster) propagation.Target {
-	return propagation.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
+func (e *evidence) targetOf(c *v1beta1.Cluster) propagationplan.Target {
+	return propagationplan.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
 }
 
 // sourceOf returns an object with the policy that governs it.
-func (e *evidence) sourceOf(kind *propagation.Kind, u *unstructured.Unstructured) propagation.Source {
-	s := propagation.Source{Kind: kind, Object: u, Placement: propagation.Read(u)}
+func (e *evidence) sourceOf(kind *propagationplan.Kind, u *unstructured.Unstructured) propagationplan.Source {
+	s := propagationplan.Source{Kind: kind, Object: u, Placement: propagationplan.Read(u)}
 	if s.Placement != nil {
 		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == s.Placement.Policy })
 		if i >= 0 {
@@ -153,26 +153,26 @@ func (e *evidence) sourceOf(kind *propagation.Kind, u *unstructured.Unstructured
 // isAutoscaled reports whether an autoscaler of the federation scales the object in a cluster.
 func (e *evidence) isAutoscaled(c *v1beta1.Cluster) bool {
 	return slices.ContainsFunc(e.autoscalers, func(u *unstructured.Unstructured) bool {
-		return e.sourceOf(autoscalerRow, u).Comes(propagation.Target{Cluster: c, Federation: e.uid})
+		return e.sourceOf(autoscalerRow, u).Comes(propagationplan.Target{Cluster: c, Federation: e.uid})
 	})
 }
 
 // isDefinition: the object is a CustomResourceDefinition.
 func (e *evidence) isDefinition() bool {
-	return e.resource.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource()
+	return e.resource.GroupResource() == propagationplan.CustomResourceDefinitions.Resource.GroupResource()
 }
 
 // kindOf returns the object's kind in the table of propagated kinds, which has no custom kinds.
-func (e *evidence) kindOf() *propagation.Kind {
-	if row := propagation.KindOf(e.resource); row != nil {
+func (e *evidence) kindOf() *propagationplan.Kind {
+	if row := propagationplan.KindOf(e.resource); row != nil {
 		return row
 	}
-	custom := propagation.CustomKind(e.resource, e.object.GetKind())
+	custom := propagationplan.CustomKind(e.resource, e.object.GetKind())
 	return &custom
 }
 
 // inSync reports whether a copy was applied as it should be now. Further differences are drift, which is corrected at
 // once, or the member's own defaults.
-func inSync(wish propagation.Desired, copy *unstructured.Unstructured) bool {
-	return wish.Presence == propagation.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash
+func inSync(wish propagationplan.Desired, copy *unstructured.Unstructured) bool {
+	return wish.Presence == propagationplan.Undecided || wish.Kept || copy.GetAnnotations()[v1beta1.AppliedHashAnnotation] == wish.Hash
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 )
 
 // resource finds a kind as kubectl does: "rs", "replicaset", "ReplicaSet", "replicasets.apps".
@@ -50,7 +50,7 @@ func asResource(word string) schema.GroupVersionResource {
 // have a dot, and Kubernetes has no types in them.
 func staysHere(r schema.GroupVersionResource, namespace, name string) string {
 	switch known := scheme.Scheme.IsGroupRegistered(r.Group) || r.Group == "apiregistration.k8s.io"; {
-	case r.GroupResource() == propagation.CustomResourceDefinitions.Resource.GroupResource():
+	case r.GroupResource() == propagationplan.CustomResourceDefinitions.Resource.GroupResource():
 	case v1beta1.FederatedKindOf(r.GroupResource()) != nil:
 		if !v1beta1.Federated(r.GroupResource(), namespace, name, "") {
 			return fmt.Sprintf("%s %q stays at the federation: nothing of it, or of its namespace, goes to clusters", r.Resource, name)

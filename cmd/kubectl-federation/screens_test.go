@@ -22,7 +22,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	drain "federation/controllers/drain/plan"
+	drainplan "federation/controllers/drain/plan"
 )
 
 func roomy(name string, at string) *v1beta1.Cluster {
@@ -57,8 +57,8 @@ func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *
 
 func TestStatusOnAScreen(t *testing.T) {
 	drained, lost := roomy("east-b", "east/b"), clusterAt("west-a", 5*time.Minute)
-	drain.Begin(drained, drainedAt)
-	drain.AddTaint(drained, drain.Taint)
+	drainplan.Begin(drained, drainedAt)
+	drainplan.AddTaint(drained, drainplan.Taint)
 	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.PhaseFailoverSuspended, "as many zones are failed over as may be at once (1)"
 	out := clusterAt("west-c", 5*time.Minute)
 	out.Status.Failover.Phase, out.Status.Failover.Message = v1beta1.PhaseFailedOver, "its replicas are placed elsewhere"

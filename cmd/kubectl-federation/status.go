@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
+	propagationplan "federation/controllers/propagation/plan"
 )
 
 type statusCommand struct {
@@ -125,7 +125,7 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 // countKind reads the objects of a kind. A kind that the federation does not serve has none.
 func (f *federation) countKind(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
 	k := kindStatus{Kind: kind}
-	if row := propagation.KindOf(r); row == nil || row.Status == nil {
+	if row := propagationplan.KindOf(r); row == nil || row.Status == nil {
 		err = f.countMetadata(ctx, s, r, &k)
 	} else {
 		err = listPages(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {

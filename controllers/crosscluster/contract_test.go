@@ -10,7 +10,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/crosscluster/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/nodeagent/ruleset"
 )
 
@@ -42,11 +42,11 @@ func TestTheNodeAgentReadsTheSlices(t *testing.T) {
 		}},
 		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.10", Ports: []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}}},
 	}
-	at := func(cluster, region, address string, weight uint32) servicedns.Offer {
-		return servicedns.Offer{Cluster: cluster, Region: region, Weight: weight, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
+	at := func(cluster, region, address string, weight uint32) servicednsplan.Offer {
+		return servicednsplan.Offer{Cluster: cluster, Region: region, Weight: weight, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 	}
 	var got []*discoveryv1.EndpointSlice
-	for _, op := range plan.Operate(plan.Input{Member: "east-a", Federation: "fed", Service: web, Offers: []servicedns.Offer{
+	for _, op := range plan.Operate(plan.Input{Member: "east-a", Federation: "fed", Service: web, Offers: []servicednsplan.Offer{
 		at("east-a", "east", "192.0.2.1", 1), at("east-b", "east", "192.0.2.2", 300), at("west-a", "west", "192.0.2.3", 7),
 	}}) {
 		got = append(got, op.Slice)

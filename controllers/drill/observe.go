@@ -20,7 +20,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
 	"federation/controllers/held"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 	"federation/controllers/supervisor"
 )
 
@@ -35,7 +35,7 @@ var (
 // world is what drills are decided from, and what reviews for them are made of.
 type world struct {
 	plan.World
-	in review.Input
+	in reviewplan.Input
 }
 
 // observe sees all that the drills need. first is the one whose turn it is.
@@ -56,7 +56,7 @@ func (c *Controller) observe(ctx context.Context, drills []*v1beta1.FailoverDril
 		w.DeadBehind, w.Blackholed = c.DeadBehind(), c.Blackholed()
 	}
 	c.budgets(w)
-	w.in = review.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
+	w.in = reviewplan.Input{Clusters: w.Clusters, Info: &c.Info, Now: w.Now}
 	wants, now := plan.WantsReview(first, c.reviews[first.UID].holds, w.Now), map[types.UID]kept{}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
@@ -136,7 +136,7 @@ func (c *Controller) review(ctx context.Context, d *v1beta1.FailoverDrill, w *wo
 	}
 	if plan.WantsReview(d, c.reviews[d.UID].holds, w.Now) {
 		is, begun := reviewed{}, time.Now()
-		if status, errs := review.Review(w.in, plan.Spec(d)); len(errs) > 0 {
+		if status, errs := reviewplan.Review(w.in, plan.Spec(d)); len(errs) > 0 {
 			is.problem = errs.ToAggregate().Error()
 		} else {
 			is.status, is.agents = &status, c.nodeAgents(ctx, d, status.Clusters)

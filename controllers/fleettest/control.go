@@ -19,7 +19,7 @@ import (
 	"federation/clusterregistry"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
-	customplan "federation/controllers/customkinds/plan"
+	customkindsplan "federation/controllers/customkinds/plan"
 	"federation/controllers/drill"
 	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
@@ -253,7 +253,7 @@ func (p propagators) propagation(kinds []plan.Kind, owns func(name string) bool)
 }
 
 // propagateKind propagates the objects of a custom kind, and its definition before them.
-func (p propagators) propagateKind(ctx context.Context, k customplan.Kind) error {
+func (p propagators) propagateKind(ctx context.Context, k customkindsplan.Kind) error {
 	definition, err := p.propagation([]plan.Kind{plan.CustomResourceDefinitions}, func(name string) bool { return name == k.Definition })
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/readiness/plan"
-	review "federation/controllers/review/plan"
-	names "federation/controllers/servicedns/plan"
+	reviewplan "federation/controllers/review/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	placement "federation/scheduler"
 )
 
@@ -69,9 +69,9 @@ func (f *Fleet) checkReadiness(law lawFunc) {
 }
 
 // reviewed has all there is, taken in anew.
-func (f *Fleet) reviewed(clusters []*v1beta1.Cluster) *review.Fleet {
+func (f *Fleet) reviewed(clusters []*v1beta1.Cluster) *reviewplan.Fleet {
 	policies := all[v1beta1.PlacementPolicy](f, v1beta1.PoliciesResource)
-	out := review.NewFleet(f.info(), f.Settings.failover())
+	out := reviewplan.NewFleet(f.info(), f.Settings.failover())
 	out.SetWorld(clusters, policies)
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
@@ -85,7 +85,7 @@ func (f *Fleet) reviewed(clusters []*v1beta1.Cluster) *review.Fleet {
 	}
 	for _, r := range []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")} {
 		for _, u := range f.Federation.List(r, nil) {
-			if o, err := names.Read(u, inNamespace(policies, u)); err == nil {
+			if o, err := servicednsplan.Read(u, inNamespace(policies, u)); err == nil {
 				out.SetNamed(o)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	propagation "federation/controllers/propagation/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	propagationplan "federation/controllers/propagation/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	placement "federation/scheduler"
 )
 
@@ -124,7 +124,7 @@ func TestDecisionsFitIntoAnnotations(t *testing.T) {
 			decided(t, u, []*v1beta1.PlacementPolicy{policy}, clusters)
 			kind := kindOfPropagation(t, "Service")
 			for range 2 {
-				s := propagation.Summarize(kind, u, loadBalanced(clusters, c.hosts, c.family), "2026-01-02T00:00:00Z")
+				s := propagationplan.Summarize(kind, u, loadBalanced(clusters, c.hosts, c.family), "2026-01-02T00:00:00Z")
 				if body, _ := json.Marshal(s.Patch()); len(body) > 1<<20 {
 					t.Errorf("the patch has %d bytes", len(body))
 				}
@@ -147,8 +147,8 @@ func TestDecisionsFitIntoAnnotations(t *testing.T) {
 	}
 }
 
-func kindOfPropagation(t *testing.T, name string) *propagation.Kind {
-	kinds := propagation.Federated()
+func kindOfPropagation(t *testing.T, name string) *propagationplan.Kind {
+	kinds := propagationplan.Federated()
 	for i := range kinds {
 		if kinds[i].Kind == name {
 			return &kinds[i]
@@ -159,7 +159,7 @@ func kindOfPropagation(t *testing.T, name string) *propagation.Kind {
 }
 
 // loadBalanced are copies of a Service that serve, each at so many addresses.
-func loadBalanced(clusters []*v1beta1.Cluster, addresses int, family string) (copies []propagation.Copy) {
+func loadBalanced(clusters []*v1beta1.Cluster, addresses int, family string) (copies []propagationplan.Copy) {
 	for i, c := range clusters {
 		var list []any
 		for n := range addresses {
@@ -170,7 +170,7 @@ func loadBalanced(clusters []*v1beta1.Cluster, addresses int, family string) (co
 			one["ports"] = []any{map[string]any{"port": int64(80), "protocol": "TCP"}, map[string]any{"port": int64(443), "protocol": "TCP"}}
 			list = append(list, one)
 		}
-		copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.Synced, ReadyEndpoints: true, Object: &unstructured.Unstructured{Object: map[string]any{
+		copies = append(copies, propagationplan.Copy{Cluster: c.Name, State: propagationplan.Synced, ReadyEndpoints: true, Object: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "namespace": "default"},
 			"status": map[string]any{"loadBalancer": map[string]any{"ingress": list}},
 		}}})
@@ -181,17 +181,17 @@ func loadBalanced(clusters []*v1beta1.Cluster, addresses int, family string) (co
 // toldInDNS checks that DNS goes by what is there, and that people are told what is left out.
 func toldInDNS(t *testing.T, u *unstructured.Unstructured, clusters []*v1beta1.Cluster, left bool) {
 	t.Helper()
-	o, err := servicedns.Read(u, nil)
+	o, err := servicednsplan.Read(u, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := servicedns.Input{Federation: "fed", Zone: zone, TTL: 15, Objects: []servicedns.Object{o}}
+	in := servicednsplan.Input{Federation: "fed", Zone: zone, TTL: 15, Objects: []servicednsplan.Object{o}}
 	for _, c := range clusters {
-		in.Clusters = append(in.Clusters, servicedns.ClusterOf(c, nil))
+		in.Clusters = append(in.Clusters, servicednsplan.ClusterOf(c, nil))
 	}
 	told := false
-	for _, r := range servicedns.Records(in).Reasons {
-		told = told || r.Code == servicedns.AddressesOmitted
+	for _, r := range servicednsplan.Records(in).Reasons {
+		told = told || r.Code == servicednsplan.AddressesOmitted
 	}
 	if told != left {
 		t.Errorf("that something is left out is told: %v, and it is so: %v", told, left)
@@ -208,13 +208,13 @@ func TestPlacementsFitIntoAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		decided(t, u, []*v1beta1.PlacementPolicy{policy}, clusters)
-		var copies []propagation.Copy
+		var copies []propagationplan.Copy
 		for _, c := range clusters {
-			copies = append(copies, propagation.Copy{Cluster: c.Name, State: propagation.Synced, Unmade: 5, Object: &unstructured.Unstructured{Object: map[string]any{
+			copies = append(copies, propagationplan.Copy{Cluster: c.Name, State: propagationplan.Synced, Unmade: 5, Object: &unstructured.Unstructured{Object: map[string]any{
 				"spec": map[string]any{"replicas": int64(20)}, "status": map[string]any{"replicas": int64(15)},
 			}}})
 		}
-		s := propagation.Summarize(kindOfPropagation(t, "Deployment"), u, copies, "2026-01-02T00:00:00Z")
+		s := propagationplan.Summarize(kindOfPropagation(t, "Deployment"), u, copies, "2026-01-02T00:00:00Z")
 		if text, ok := s.Annotations[v1beta1.CreatedPodsAnnotation].(string); ok {
 			annotated(u, v1beta1.CreatedPodsAnnotation, text)
 		}

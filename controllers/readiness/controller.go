@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/held"
 	"federation/controllers/readiness/plan"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 )
 
 const (
@@ -44,13 +44,13 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Info is the federation's configuration, Settings that of failover.
 	Info     v1beta1.Info
-	Settings failover.Settings
+	Settings failoverplan.Settings
 	// Levels are the levels with a FailoverReadiness.
 	Levels []plan.Level
 	// Spent returns how much CPU time the calling thread has used. Nil: wall time, where nobody else needs the core.
 	Spent func() time.Duration
 	// Evaluated is called with the result of each evaluation. Optional.
-	Evaluated func(domain string, l *review.Loss)
+	Evaluated func(domain string, l *reviewplan.Loss)
 }
 
 // Controller keeps the FailoverReadinesses up to date. Make it with New.
@@ -64,10 +64,10 @@ type Controller struct {
 	heard   time.Time    // when the first of these changed
 
 	// Only Run uses what follows.
-	fleet    *review.Fleet
+	fleet    *reviewplan.Fleet
 	clusters map[string]*v1beta1.Cluster
 	policies map[string]*v1beta1.PlacementPolicy
-	free     map[string]review.Amounts // by cluster
+	free     map[string]reviewplan.Amounts // by cluster
 	domains  map[string]*domain
 	rest     time.Time // no evaluation before
 	gathers  time.Time // no intake before
@@ -89,7 +89,7 @@ type domain struct {
 	plan.Domain
 	plan.Standing
 	status  v1beta1.FailoverReadinessStatus // as evaluated, or as read from the API
-	room    *review.Room                    // nil before the first evaluation
+	room    *reviewplan.Room                // nil before the first evaluation
 	again   time.Time                       // when the evaluation expires; zero: never
 	written time.Time                       // last write, or attempt
 	failed  bool                            // to write it
@@ -98,8 +98,8 @@ type domain struct {
 // New makes a controller and subscribes it to what losses depend on.
 func New(o Options) (*Controller, error) {
 	c := &Controller{
-		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: review.NewFleet(o.Info, o.Settings),
-		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]review.Amounts{}, domains: map[string]*domain{},
+		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: reviewplan.NewFleet(o.Info, o.Settings),
+		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]reviewplan.Amounts{}, domains: map[string]*domain{},
 	}
 	for _, r := range watchedResources() {
 		informer := o.Informers(r)
@@ -252,7 +252,7 @@ func (c *Controller) evaluateNext(ctx context.Context, now time.Time) (next time
 		return wait
 	}
 	d := c.domains[names[i]]
-	var l review.Loss
+	var l reviewplan.Loss
 	took := c.measureCPU(func() { l = c.fleet.Lose(d.Clusters, now) })
 	c.rest = time.Now().Add(plan.Rest(took))
 	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}

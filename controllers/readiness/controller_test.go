@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/readiness/plan"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 )
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -62,7 +62,7 @@ func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 			Client: k.client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 				return informers.ForResource(r).Informer()
 			},
-			Recorder: &record.FakeRecorder{}, Levels: []plan.Level{plan.Zone}, Settings: failover.DefaultSettings(),
+			Recorder: &record.FakeRecorder{}, Levels: []plan.Level{plan.Zone}, Settings: failoverplan.DefaultSettings(),
 			Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
 			Spent: func() time.Duration {
 				if calls++; calls%2 == 0 { // the end of a measurement
@@ -70,7 +70,7 @@ func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 				}
 				return k.spent
 			},
-			Evaluated: func(domain string, _ *review.Loss) {
+			Evaluated: func(domain string, _ *reviewplan.Loss) {
 				k.mu.Lock()
 				defer k.mu.Unlock()
 				k.evaluated = append(k.evaluated, domain)

@@ -12,8 +12,8 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/readiness/plan"
-	review "federation/controllers/review/plan"
-	names "federation/controllers/servicedns/plan"
+	reviewplan "federation/controllers/review/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/scheduler"
 )
 
@@ -52,10 +52,10 @@ func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time
 	c.updateDomains(clusters)
 	for name, is := range c.clusters {
 		if before[name] != is {
-			c.free[name] = review.FreeIn(is)
+			c.free[name] = reviewplan.FreeIn(is)
 		}
 	}
-	maps.DeleteFunc(c.free, func(name string, _ review.Amounts) bool { return c.clusters[name] == nil })
+	maps.DeleteFunc(c.free, func(name string, _ reviewplan.Amounts) bool { return c.clusters[name] == nil })
 	if all {
 		for _, d := range c.domains {
 			d.Urgency = max(d.Urgency, plan.Changed)
@@ -130,20 +130,20 @@ func (c *Controller) namedBy(namespaces map[string]bool, changed map[key]bool) {
 }
 
 // updateObject takes in one object from the cache.
-func (c *Controller) updateObject(k key) review.Touched {
+func (c *Controller) updateObject(k key) reviewplan.Touched {
 	u := c.get(k)
 	switch k.resource {
 	case v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.ReadinessResource:
-		return review.Touched{}
+		return reviewplan.Touched{}
 	case services, ingresses:
 		kind := kinds[k.resource]
 		if u == nil {
-			return c.fleet.DropNamed((&names.Object{Kind: kind, Namespace: k.Namespace, Name: k.Name}).Key())
+			return c.fleet.DropNamed((&servicednsplan.Object{Kind: kind, Namespace: k.Namespace, Name: k.Name}).Key())
 		}
-		if o, err := names.Read(u, c.policiesOf(k.Namespace)); err == nil {
+		if o, err := servicednsplan.Read(u, c.policiesOf(k.Namespace)); err == nil {
 			return c.fleet.SetNamed(o)
 		}
-		return review.Touched{} // its records stay
+		return reviewplan.Touched{} // its records stay
 	}
 	if u != nil && u.GetDeletionTimestamp() == nil {
 		if o, err := scheduler.Read(u); err == nil {
@@ -154,7 +154,7 @@ func (c *Controller) updateObject(k key) review.Touched {
 }
 
 // markDomains marks the domains whose loss may differ, and those in which the object may find no place.
-func (c *Controller) markDomains(t review.Touched, k key, now time.Time) {
+func (c *Controller) markDomains(t reviewplan.Touched, k key, now time.Time) {
 	if !t.All && len(t.Clusters) == 0 {
 		return
 	}
@@ -176,7 +176,7 @@ func (c *Controller) markDomains(t review.Touched, k key, now time.Time) {
 
 // kinds has the kind of each resource whose objects are taken in.
 var kinds = func() map[schema.GroupVersionResource]string {
-	out := map[schema.GroupVersionResource]string{services: names.KindService, ingresses: names.KindIngress}
+	out := map[schema.GroupVersionResource]string{services: servicednsplan.KindService, ingresses: servicednsplan.KindIngress}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences != "" {
 			out[k.Resource] = k.Kind

@@ -17,10 +17,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/readiness"
 	"federation/controllers/readiness/plan"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 )
 
 func main() {
@@ -49,9 +49,9 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	alone := measured(func() { w.change(ctx, changes, min(busy, time.Minute)) })
 	var evaluations, decided atomic.Int64
 	c, err := readiness.New(readiness.Options{
-		Client: w.client, Informers: w.informer, Recorder: w, Spent: spent, Levels: []plan.Level{plan.Zone, plan.Region}, Settings: failover.DefaultSettings(),
+		Client: w.client, Informers: w.informer, Recorder: w, Spent: spent, Levels: []plan.Level{plan.Zone, plan.Region}, Settings: failoverplan.DefaultSettings(),
 		Info:      v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
-		Evaluated: func(_ string, l *review.Loss) { evaluations.Add(1); decided.Add(int64(l.Decided)) },
+		Evaluated: func(_ string, l *reviewplan.Loss) { evaluations.Add(1); decided.Add(int64(l.Decided)) },
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	servicedns "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // Input is what is known of one Service in one member.
@@ -21,7 +21,7 @@ type Input struct {
 	// Service is its copy in the member, or nil.
 	Service *corev1.Service
 	// Offers are what all clusters have of the Service, sorted by cluster.
-	Offers []servicedns.Offer
+	Offers []servicednsplan.Offer
 	// Have are our existing slices in the member for the Service.
 	Have []*discoveryv1.EndpointSlice
 }

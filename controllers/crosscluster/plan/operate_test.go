@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	servicedns "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // web returns the copy in the member.
@@ -25,16 +25,16 @@ func web() *corev1.Service {
 }
 
 // offer returns an offer of a cluster "REGION-ZONE", from "ADDRESS,…".
-func offer(cluster string, rank int, addresses string) servicedns.Offer {
+func offer(cluster string, rank int, addresses string) servicednsplan.Offer {
 	region, zone, _ := strings.Cut(cluster, "-")
-	o := servicedns.Offer{Object: "Service shop/web", Cluster: cluster, Region: region, Zone: zone, Weight: 100, Rank: rank}
+	o := servicednsplan.Offer{Object: "Service shop/web", Cluster: cluster, Region: region, Zone: zone, Weight: 100, Rank: rank}
 	for _, a := range strings.FieldsFunc(addresses, func(r rune) bool { return r == ',' }) {
 		o.Addresses = append(o.Addresses, netip.MustParseAddr(a))
 	}
 	return o
 }
 
-func input(offers ...servicedns.Offer) Input {
+func input(offers ...servicednsplan.Offer) Input {
 	return Input{Member: "east-a", Federation: "fed", Service: web(), Offers: offers}
 }
 
@@ -76,21 +76,21 @@ func after(in Input, operations []Operation) Input {
 func TestAMemberKeepsWhatNobodyKnows(t *testing.T) {
 	in := input(offer("east-b", 0, "192.0.2.2,2001:db8::2"), offer("west-a", 0, "192.0.2.9"))
 	in = after(in, Operate(in))
-	unknown := func(cluster string, rank int) servicedns.Offer {
+	unknown := func(cluster string, rank int) servicednsplan.Offer {
 		o := offer(cluster, rank, "")
 		o.Unknown = true
 		return o
 	}
 	for _, c := range []struct {
 		name   string
-		offers []servicedns.Offer
+		offers []servicednsplan.Offer
 		want   []string
 	}{
-		{"of all clusters", []servicedns.Offer{unknown("east-b", 0), unknown("west-a", 0), unknown("west-b", 0)}, nil},
-		{"of one that is not seen", []servicedns.Offer{unknown("east-b", servicedns.RankUnseen), offer("west-a", 0, "192.0.2.9")},
+		{"of all clusters", []servicednsplan.Offer{unknown("east-b", 0), unknown("west-a", 0), unknown("west-b", 0)}, nil},
+		{"of one that is not seen", []servicednsplan.Offer{unknown("east-b", servicednsplan.RankUnseen), offer("west-a", 0, "192.0.2.9")},
 			[]string{"update web.east-b.v4 192.0.2.2 weight 50", "update web.east-b.v6 2001:db8::2 weight 50"}},
-		{"of one that is not seen, and none serves", []servicedns.Offer{unknown("east-b", servicedns.RankUnseen)}, []string{"delete web.west-a.v4"}},
-		{"one is known to have nothing", []servicedns.Offer{unknown("east-b", 0)}, []string{"delete web.west-a.v4"}},
+		{"of one that is not seen, and none serves", []servicednsplan.Offer{unknown("east-b", servicednsplan.RankUnseen)}, []string{"delete web.west-a.v4"}},
+		{"one is known to have nothing", []servicednsplan.Offer{unknown("east-b", 0)}, []string{"delete web.west-a.v4"}},
 	} {
 		in.Offers = c.offers
 		if got := show(Operate(in)); !slices.Equal(got, c.want) {
@@ -108,23 +108,23 @@ func TestWhatAMemberHolds(t *testing.T) {
 	waits.Unresolved = true
 	for _, c := range []struct {
 		name   string
-		offers []servicedns.Offer
+		offers []servicednsplan.Offer
 		want   []string
 	}{
-		{"the others, not itself", []servicedns.Offer{offer("east-a", 0, "192.0.2.1"), offer("east-b", 0, "192.0.2.2")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
-		{"a slice for each family", []servicedns.Offer{offer("east-b", 0, "192.0.2.2,2001:db8::2")},
+		{"the others, not itself", []servicednsplan.Offer{offer("east-a", 0, "192.0.2.1"), offer("east-b", 0, "192.0.2.2")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"a slice for each family", []servicednsplan.Offer{offer("east-b", 0, "192.0.2.2,2001:db8::2")},
 			[]string{"create web.east-b.v4 192.0.2.2 ready weight 50", "create web.east-b.v6 2001:db8::2 ready weight 50"}},
-		{"addresses share the weight, which has a limit", []servicedns.Offer{half}, []string{"create web.west-a.v4 192.0.2.9 192.0.2.10 ready weight 1000"}},
-		{"drained beside one that serves", []servicedns.Offer{drained, offer("west-a", 0, "192.0.2.9")},
+		{"addresses share the weight, which has a limit", []servicednsplan.Offer{half}, []string{"create web.west-a.v4 192.0.2.9 192.0.2.10 ready weight 1000"}},
+		{"drained beside one that serves", []servicednsplan.Offer{drained, offer("west-a", 0, "192.0.2.9")},
 			[]string{"create web.east-b.v4 192.0.2.2 serving weight 1", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
-		{"drained, and none that serves but this one", []servicedns.Offer{offer("east-a", 0, "192.0.2.1"), drained}, []string{"create web.east-b.v4 192.0.2.2 ready weight 1"}},
-		{"unseen beside one that fails its check", []servicedns.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 2, "192.0.2.9")},
+		{"drained, and none that serves but this one", []servicednsplan.Offer{offer("east-a", 0, "192.0.2.1"), drained}, []string{"create web.east-b.v4 192.0.2.2 ready weight 1"}},
+		{"unseen beside one that fails its check", []servicednsplan.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 2, "192.0.2.9")},
 			[]string{"create web.east-b.v4 192.0.2.2 weight 100", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
-		{"none is seen: fail static", []servicedns.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 3, "192.0.2.9")},
+		{"none is seen: fail static", []servicednsplan.Offer{offer("east-b", 3, "192.0.2.2"), offer("west-a", 3, "192.0.2.9")},
 			[]string{"create web.east-b.v4 192.0.2.2 ready weight 100", "create web.west-a.v4 192.0.2.9 ready weight 100"}},
-		{"one without an address does not count as better", []servicedns.Offer{offer("east-b", 0, ""), offer("west-a", 3, "192.0.2.9")}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
-		{"addresses that the API refuses", []servicedns.Offer{offer("east-b", 0, "127.0.0.1,169.254.1.1,192.0.2.2,fe80::1")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
-		{"what is known of one whose host is not looked up yet", []servicedns.Offer{waits}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"one without an address does not count as better", []servicednsplan.Offer{offer("east-b", 0, ""), offer("west-a", 3, "192.0.2.9")}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
+		{"addresses that the API refuses", []servicednsplan.Offer{offer("east-b", 0, "127.0.0.1,169.254.1.1,192.0.2.2,fe80::1")}, []string{"create web.east-b.v4 192.0.2.2 ready weight 100"}},
+		{"what is known of one whose host is not looked up yet", []servicednsplan.Offer{waits}, []string{"create web.west-a.v4 192.0.2.9 ready weight 100"}},
 		{"nothing", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhatAMemberHolds(t *testing.T) {
 }
 
 func TestWhatChanges(t *testing.T) {
-	before := []servicedns.Offer{offer("east-b", 0, "192.0.2.2"), offer("west-a", 0, "192.0.2.9")}
+	before := []servicednsplan.Offer{offer("east-b", 0, "192.0.2.2"), offer("west-a", 0, "192.0.2.9")}
 	for _, c := range []struct {
 		name   string
 		change func(*Input)
@@ -154,7 +154,7 @@ func TestWhatChanges(t *testing.T) {
 		{"a region is told later", func(in *Input) { in.Offers[0].Region = "north" }, []string{"update web.east-b.v4 192.0.2.2 ready weight 100"}},
 		{"a region is told no more", func(in *Input) { in.Offers[0].Region = "" }, []string{"update web.east-b.v4 192.0.2.2 ready weight 100"}},
 		{"other addresses of both", func(in *Input) {
-			in.Offers = []servicedns.Offer{offer("east-b", 0, "192.0.2.3"), offer("north", 0, "192.0.2.77")}
+			in.Offers = []servicednsplan.Offer{offer("east-b", 0, "192.0.2.3"), offer("north", 0, "192.0.2.77")}
 		}, []string{"update web.east-b.v4 192.0.2.3 ready weight 100", "create web.north.v4 192.0.2.77 ready weight 100", "delete web.west-a.v4"}},
 		{"a further port", func(in *Input) {
 			in.Service.Spec.Ports = append(in.Service.Spec.Ports, corev1.ServicePort{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443})
@@ -243,7 +243,7 @@ ports:
 // A thousand clusters would be a million slices of each Service. A member has those of some: the best and nearest, and
 // not the same in all members.
 func TestManyClusters(t *testing.T) {
-	var offers []servicedns.Offer
+	var offers []servicednsplan.Offer
 	for i := range 1000 {
 		o := offer(fmt.Sprintf("c-%04d", i), i%2, fmt.Sprintf("192.0.%d.%d", i/250, 1+i%250))
 		o.Region = []string{"east", "west", "north", "south"}[i/2%4]

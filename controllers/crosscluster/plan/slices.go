@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	servicedns "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // Manager is the value of the label endpointslice.kubernetes.io/managed-by on our slices.
@@ -54,7 +54,7 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 // otherOffers returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
 // cannot be routed to. Where it is unknown what a cluster has, the member keeps the addresses that it has been given. Of very
 // many it takes the best ranks, the member's region first, then by a pseudo-random order that differs between members.
-func (in Input) otherOffers() (others []servicedns.Offer) {
+func (in Input) otherOffers() (others []servicednsplan.Offer) {
 	region := ""
 	for _, o := range in.Offers {
 		if o.Cluster == in.Member {
@@ -72,7 +72,7 @@ func (in Input) otherOffers() (others []servicedns.Offer) {
 	if len(others) <= maxSources {
 		return others
 	}
-	slices.SortFunc(others, func(a, b servicedns.Offer) int {
+	slices.SortFunc(others, func(a, b servicednsplan.Offer) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.randomOf(a), in.randomOf(b)), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return others[:maxSources]
@@ -97,7 +97,7 @@ func (in Input) addressesOf(cluster string) (addresses []netip.Addr) {
 }
 
 // randomOf returns a pseudo-random number of a cluster that differs between members.
-func (in Input) randomOf(o servicedns.Offer) uint64 {
+func (in Input) randomOf(o servicednsplan.Offer) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(in.Member + "/" + o.Cluster)) // never fails
 	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which changes only few bits
@@ -115,7 +115,7 @@ func compareBool(a, b bool) int {
 }
 
 // lowestRank returns the lowest rank of offers with an address.
-func lowestRank(offers []servicedns.Offer) int {
+func lowestRank(offers []servicednsplan.Offer) int {
 	least := -1
 	for _, o := range offers {
 		if len(o.Addresses) > 0 && (least < 0 || o.Rank < least) {
@@ -125,13 +125,13 @@ func lowestRank(offers []servicedns.Offer) int {
 	return least
 }
 
-func ofFamily(o servicedns.Offer, family discoveryv1.AddressType) []netip.Addr {
+func ofFamily(o servicednsplan.Offer, family discoveryv1.AddressType) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
 }
 
 // newSlice returns the n-th slice of an offer in a family, without endpoints. Its name is unique because names of Services
 // have no dots.
-func (in Input) newSlice(o servicedns.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
+func (in Input) newSlice(o servicednsplan.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -158,14 +158,14 @@ func (in Input) newSlice(o servicedns.Offer, family discoveryv1.AddressType, n i
 }
 
 // addressWeight returns the weight of each address of a cluster: together they have the cluster's.
-func addressWeight(o servicedns.Offer) int {
+func addressWeight(o servicednsplan.Offer) int {
 	return min(MaxWeight, max(1, int(o.Weight)/len(o.Addresses)))
 }
 
 // endpoints returns one endpoint per address, with its cluster's zone. serving distinguishes a drained or failing
 // cluster from a dead one, as for terminating pods.
-func endpoints(o servicedns.Offer, addresses []netip.Addr, ready bool) (out []discoveryv1.Endpoint) {
-	serving := ready || o.Rank < servicedns.RankUnseen
+func endpoints(o servicednsplan.Offer, addresses []netip.Addr, ready bool) (out []discoveryv1.Endpoint) {
+	serving := ready || o.Rank < servicednsplan.RankUnseen
 	for _, a := range addresses {
 		e := discoveryv1.Endpoint{Addresses: []string{a.String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving}}
 		if o.Zone != "" {

@@ -23,7 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/plan"
-	servicedns "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/controllers/servicedns/probe"
 	"federation/controllers/supervisor"
 )
@@ -52,7 +52,7 @@ type Options struct {
 // Clients probe for one drill at a time. Make them with New.
 type Clients struct {
 	Options
-	ask func(context.Context, servicedns.Target) error
+	ask func(context.Context, servicednsplan.Target) error
 
 	mu    sync.Mutex
 	drill string // the drill, and since when its probes count
@@ -198,7 +198,7 @@ func (c *client) askOnce(ctx context.Context) error {
 	if c.probe.Type != v1beta1.ProbeTCP {
 		check.Host = c.name[:len(c.name)-1]
 	}
-	return c.clients.ask(ctx, servicedns.Target{Address: addresses[rand.IntN(len(addresses))].String(), Check: check.WithDefaults()})
+	return c.clients.ask(ctx, servicednsplan.Target{Address: addresses[rand.IntN(len(addresses))].String(), Check: check.WithDefaults()})
 }
 
 // lookupAddresses returns the addresses of the name, from the cache or looked up. Answers and failures are cached for the TTL

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -81,22 +81,22 @@ func TestTheBudget(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	ok := review.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "web", Replicas: 4, Placed: 3, Kept: 1}
-	short := review.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "api", Replicas: 4, Placed: 1, Unschedulable: 3}
-	pinned := review.ObjectLoss{Kind: "StatefulSet", Namespace: "shop", Name: "db", Replicas: 2, Kept: 2, Pinned: true}
+	ok := reviewplan.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "web", Replicas: 4, Placed: 3, Kept: 1}
+	short := reviewplan.ObjectLoss{Kind: "Deployment", Namespace: "shop", Name: "api", Replicas: 4, Placed: 1, Unschedulable: 3}
+	pinned := reviewplan.ObjectLoss{Kind: "StatefulSet", Namespace: "shop", Name: "db", Replicas: 2, Kept: 2, Pinned: true}
 	for name, c := range map[string]struct {
-		loss           review.Loss
+		loss           reviewplan.Loss
 		status, reason string
 		message        string
 	}{
-		"nothing there":           {review.Loss{}, "True", "Survived", "0 of 0 replicas"},
-		"held, but nothing there": {review.Loss{Held: "off"}, "True", "Survived", "0 of 0 replicas"},
-		"all find a place":        {review.Loss{Objects: []review.ObjectLoss{ok}, Names: 2}, "True", "Survived", "3 of 4 replicas would be placed elsewhere, 1 kept where they are; 2 names would be served by others"},
-		"no room":                 {review.Loss{Objects: []review.ObjectLoss{ok, short}, Unknown: []string{"x"}}, "False", "InsufficientCapacity", "3 of 8 replicas would fit nowhere"},
-		"held":                    {review.Loss{Objects: []review.ObjectLoss{short}, Held: "failover is turned off"}, "False", "FailoverWouldBeSuspended", "turned off; 3 of 4 replicas would fit nowhere"},
-		"a name":                  {review.Loss{Objects: []review.ObjectLoss{ok}, Names: 5, NamesLost: []string{"a.", "b.", "c.", "d."}}, "False", "NameWithoutServer", "4 of 5 names would have no server: a., b., c. and 1 more"},
-		"pinned":                  {review.Loss{Objects: []review.ObjectLoss{ok, pinned}}, "False", "Pinned", "1 objects are there alone, and may be nowhere else: StatefulSet shop/db"},
-		"the room is unknown":     {review.Loss{Objects: []review.ObjectLoss{ok}, Unknown: []string{"x"}}, "Unknown", "CapacityUnknown", "not known: x"},
+		"nothing there":           {reviewplan.Loss{}, "True", "Survived", "0 of 0 replicas"},
+		"held, but nothing there": {reviewplan.Loss{Held: "off"}, "True", "Survived", "0 of 0 replicas"},
+		"all find a place":        {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{ok}, Names: 2}, "True", "Survived", "3 of 4 replicas would be placed elsewhere, 1 kept where they are; 2 names would be served by others"},
+		"no room":                 {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{ok, short}, Unknown: []string{"x"}}, "False", "InsufficientCapacity", "3 of 8 replicas would fit nowhere"},
+		"held":                    {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{short}, Held: "failover is turned off"}, "False", "FailoverWouldBeSuspended", "turned off; 3 of 4 replicas would fit nowhere"},
+		"a name":                  {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{ok}, Names: 5, NamesLost: []string{"a.", "b.", "c.", "d."}}, "False", "NameWithoutServer", "4 of 5 names would have no server: a., b., c. and 1 more"},
+		"pinned":                  {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{ok, pinned}}, "False", "Pinned", "1 objects are there alone, and may be nowhere else: StatefulSet shop/db"},
+		"the room is unknown":     {reviewplan.Loss{Objects: []reviewplan.ObjectLoss{ok}, Unknown: []string{"x"}}, "Unknown", "CapacityUnknown", "not known: x"},
 	} {
 		s := Status(&v1beta1.FailoverReadinessStatus{}, &c.loss, now, time.Second)
 		v := Verdict(&s)
@@ -111,11 +111,11 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s: said again an hour later, it is another one: %+v, %+v", name, s, later)
 		}
 	}
-	var many []review.ObjectLoss
+	var many []reviewplan.ObjectLoss
 	for i := range 50 {
-		many = append(many, review.ObjectLoss{Name: fmt.Sprint(i), Replicas: 100, Unschedulable: int64(i)})
+		many = append(many, reviewplan.ObjectLoss{Name: fmt.Sprint(i), Replicas: 100, Unschedulable: int64(i)})
 	}
-	s := Status(&v1beta1.FailoverReadinessStatus{}, &review.Loss{Objects: many, Names: 50, NamesLost: make([]string, 50)}, now, 0)
+	s := Status(&v1beta1.FailoverReadinessStatus{}, &reviewplan.Loss{Objects: many, Names: 50, NamesLost: make([]string, 50)}, now, 0)
 	if len(s.Worst) != 20 || s.Worst[0].Name != "49" || len(s.Names.Lost) != 20 || s.Names.Survive != 0 {
 		t.Errorf("%d objects, first %+v, names %+v", len(s.Worst), s.Worst[0], s.Names)
 	}

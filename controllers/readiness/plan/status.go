@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	review "federation/controllers/review/plan"
+	reviewplan "federation/controllers/review/plan"
 )
 
 // most is the maximum of objects, and of names, in a status.
@@ -23,7 +23,7 @@ const most = 20
 const drilledFor = 90 * 24 * time.Hour
 
 // Status returns the status for a loss: numbers and conditions. before is the previous status.
-func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Time, took time.Duration) v1beta1.FailoverReadinessStatus {
+func Status(before *v1beta1.FailoverReadinessStatus, l *reviewplan.Loss, now time.Time, took time.Duration) v1beta1.FailoverReadinessStatus {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	s := v1beta1.FailoverReadinessStatus{
 		Clusters: int32(len(l.Clusters)), Objects: int32(len(l.Objects)), Headroom: l.Headroom, EvaluatedAt: &at, TookMilliseconds: took.Milliseconds(),
@@ -42,9 +42,9 @@ func Status(before *v1beta1.FailoverReadinessStatus, l *review.Loss, now time.Ti
 }
 
 // worstObjects returns the objects that fare worst, the worst first.
-func worstObjects(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
-	bad := slices.DeleteFunc(slices.Clone(objects), func(o review.ObjectLoss) bool { return o.Unschedulable == 0 && !o.Pinned })
-	slices.SortStableFunc(bad, func(a, b review.ObjectLoss) int {
+func worstObjects(objects []reviewplan.ObjectLoss) (out []v1beta1.ReadinessObject) {
+	bad := slices.DeleteFunc(slices.Clone(objects), func(o reviewplan.ObjectLoss) bool { return o.Unschedulable == 0 && !o.Pinned })
+	slices.SortStableFunc(bad, func(a, b reviewplan.ObjectLoss) int {
 		return cmp.Or(cmp.Compare(b.Unschedulable, a.Unschedulable), cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	for _, o := range bad[:min(len(bad), most)] {
@@ -54,7 +54,7 @@ func worstObjects(objects []review.ObjectLoss) (out []v1beta1.ReadinessObject) {
 }
 
 // survivableCondition returns the verdict. Its reason is the most severe one, its message has all.
-func survivableCondition(s *v1beta1.FailoverReadinessStatus, l *review.Loss, at metav1.Time) metav1.Condition {
+func survivableCondition(s *v1beta1.FailoverReadinessStatus, l *reviewplan.Loss, at metav1.Time) metav1.Condition {
 	c := metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: at}
 	var said []string
 	because := func(holds bool, reason, format string, args ...any) {
@@ -106,7 +106,7 @@ func provisionalStatus(before *v1beta1.FailoverReadinessStatus, now time.Time) v
 }
 
 // splitPinned returns the pinned objects, and how many replicas of the others would fit nowhere.
-func splitPinned(objects []review.ObjectLoss) (pinned []string, nowhere int64) {
+func splitPinned(objects []reviewplan.ObjectLoss) (pinned []string, nowhere int64) {
 	for _, o := range objects {
 		if o.Pinned {
 			pinned = append(pinned, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))

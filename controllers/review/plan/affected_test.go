@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	names "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/scheduler"
 )
 
@@ -65,8 +65,8 @@ func whole(t *testing.T, in *Input, then []*v1beta1.Cluster, lost []string, seed
 
 // wholeRecords decides all names.
 func wholeRecords(in *Input, then []*v1beta1.Cluster) []v1beta1.RecordChange {
-	of := func(clusters []*v1beta1.Cluster) names.Plan {
-		return names.Records(names.Input{Federation: "fed", Zone: "example.test.", TTL: uint32(in.Info.DNSTTL / time.Second), Objects: slices.Clone(in.Named), Clusters: in.servedClusters(clusters)})
+	of := func(clusters []*v1beta1.Cluster) servicednsplan.Plan {
+		return servicednsplan.Records(servicednsplan.Input{Federation: "fed", Zone: "example.test.", TTL: uint32(in.Info.DNSTTL / time.Second), Objects: slices.Clone(in.Named), Clusters: in.servedClusters(clusters)})
 	}
 	return setChanges(of(in.Clusters).Records, of(then).Records)
 }

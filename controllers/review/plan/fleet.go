@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
-	names "federation/controllers/servicedns/plan"
+	failoverplan "federation/controllers/failover/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 	"federation/scheduler"
 )
@@ -22,16 +22,16 @@ type Fleet struct {
 	policies []*v1beta1.PlacementPolicy
 	info     v1beta1.Info
 	zone     string // canonical; "" if names are not known
-	settings failover.Settings
+	settings failoverplan.Settings
 	world    *scheduler.World // current
 	usable   map[string]usable
 
 	objects  map[string]*scheduler.Object
 	at       index // of objects
 	unsteady map[string]bool
-	named    map[string]*names.Object
+	named    map[string]*servicednsplan.Object
 	namedAt  index
-	claims   *names.Claims
+	claims   *servicednsplan.Claims
 }
 
 // usable is what a Cluster may be used for.
@@ -67,14 +67,14 @@ type Touched struct {
 }
 
 // NewFleet returns an empty fleet of a federation with this configuration and these failover settings.
-func NewFleet(info v1beta1.Info, settings failover.Settings) *Fleet {
+func NewFleet(info v1beta1.Info, settings failoverplan.Settings) *Fleet {
 	zone, err := dnsprovider.CanonicalName(info.DNSZone)
 	if err != nil {
 		zone = ""
 	}
 	f := &Fleet{
 		info: info, zone: zone, settings: settings, objects: map[string]*scheduler.Object{}, at: index{}, unsteady: map[string]bool{},
-		named: map[string]*names.Object{}, namedAt: index{}, claims: names.NewClaims(names.Zone{Federation: info.Name, Name: zone}), usable: map[string]usable{},
+		named: map[string]*servicednsplan.Object{}, namedAt: index{}, claims: servicednsplan.NewClaims(servicednsplan.Zone{Federation: info.Name, Name: zone}), usable: map[string]usable{},
 	}
 	f.world = scheduler.NewWorld(nil, nil)
 	return f
@@ -89,7 +89,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 		was := f.usable[c.Name]
 		is := was
 		if was.of != c {
-			is = usable{c, scheduler.Usability(c) + names.Usability(c) + fmt.Sprint(failover.Drilled(c))}
+			is = usable{c, scheduler.Usability(c) + servicednsplan.Usability(c) + fmt.Sprint(failoverplan.Drilled(c))}
 		}
 		all = all || is.how != was.how
 		now[c.Name] = is
@@ -186,7 +186,7 @@ func union2(a, b []string) []string {
 }
 
 // SetNamed takes in the current state of an object with names in DNS.
-func (f *Fleet) SetNamed(o names.Object) Touched {
+func (f *Fleet) SetNamed(o servicednsplan.Object) Touched {
 	if was := f.named[o.Key()]; was != nil && reflect.DeepEqual(was, &o) {
 		return Touched{}
 	}
@@ -218,7 +218,7 @@ func (f *Fleet) addClaimants(touched *Touched, others []string) {
 	}
 }
 
-func servedIn(o *names.Object) (some []string) {
+func servedIn(o *servicednsplan.Object) (some []string) {
 	if o.Ingresses == nil {
 		return nil
 	}

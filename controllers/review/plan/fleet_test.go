@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
+	failoverplan "federation/controllers/failover/plan"
 	"federation/scheduler"
 )
 
 // asFleet returns a fleet of what an input has.
 func asFleet(in *Input) *Fleet {
-	f := NewFleet(*in.Info, failover.SettingsOf(*in.Info))
+	f := NewFleet(*in.Info, failoverplan.SettingsOf(*in.Info))
 	f.SetWorld(asRead(in.Clusters), in.Policies)
 	for _, o := range in.Objects {
 		f.Set(o)

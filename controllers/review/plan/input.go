@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	names "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/scheduler"
 )
 
@@ -18,7 +18,7 @@ func (in *Input) AddObject(u *unstructured.Unstructured) {
 
 // AddNamed adds an object with names in DNS. One that cannot be parsed keeps its records.
 func (in *Input) AddNamed(u *unstructured.Unstructured) {
-	if o, err := names.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
+	if o, err := servicednsplan.Read(u, in.policiesOf(u.GetNamespace())); err == nil {
 		in.Named = append(in.Named, o)
 	}
 }

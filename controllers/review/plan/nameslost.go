@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	names "federation/controllers/servicedns/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // namesLost counts the global names and hosts that the clusters serve now, and returns those that nobody would serve
@@ -37,8 +37,8 @@ func (f *Fleet) namesLost(in *Input, then []*v1beta1.Cluster, lost []string) (se
 	return served, gone
 }
 
-func byName(clusters []names.Cluster) map[string]names.Cluster {
-	out := make(map[string]names.Cluster, len(clusters))
+func byName(clusters []servicednsplan.Cluster) map[string]servicednsplan.Cluster {
+	out := make(map[string]servicednsplan.Cluster, len(clusters))
 	for _, c := range clusters {
 		out[c.Name] = c
 	}
@@ -46,20 +46,20 @@ func byName(clusters []names.Cluster) map[string]names.Cluster {
 }
 
 // isServing reports whether the cluster is known to serve.
-func isServing(c names.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
+func isServing(c servicednsplan.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
 
 // serversOf returns the clusters that serve each global name and host of an object. A cluster that cannot be seen serves
 // nothing, though its addresses may stay in DNS for lack of others.
-func (f *Fleet) serversOf(o *names.Object, clusters map[string]names.Cluster) map[string][]string {
-	in := names.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []names.Object{*o}, Claims: f.claims, Explain: true, Refuse: addressFilter(&f.info)}
+func (f *Fleet) serversOf(o *servicednsplan.Object, clusters map[string]servicednsplan.Cluster) map[string][]string {
+	in := servicednsplan.Input{Federation: f.info.Name, Zone: f.zone, TTL: 1, Objects: []servicednsplan.Object{*o}, Claims: f.claims, Explain: true, Refuse: addressFilter(&f.info)}
 	for _, item := range o.Ingresses.Items {
 		if c, joined := clusters[item.Cluster]; joined { // only names that are not asked for here depend on other clusters' places
 			in.Clusters = append(in.Clusters, c)
 		}
 	}
 	out := map[string][]string{}
-	for _, n := range names.Records(in).Names {
-		if n.Level != names.LevelGlobal && n.Level != names.LevelHost {
+	for _, n := range servicednsplan.Records(in).Names {
+		if n.Level != servicednsplan.LevelGlobal && n.Level != servicednsplan.LevelHost {
 			continue
 		}
 		for _, s := range n.Clusters {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
-	names "federation/controllers/servicedns/plan"
+	failoverplan "federation/controllers/failover/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
 
@@ -23,13 +23,13 @@ func recordChanges(in Input, then []*v1beta1.Cluster) (changes []v1beta1.RecordC
 		return nil // the controllers do not start with such a zone
 	}
 	before, after := in.servedClusters(in.Clusters), in.servedClusters(then)
-	claims := names.NewClaims(names.Zone{Federation: in.Info.Name, Name: zone})
+	claims := servicednsplan.NewClaims(servicednsplan.Zone{Federation: in.Info.Name, Name: zone})
 	for i := range in.Named {
 		claims.Set(&in.Named[i])
 	}
 	objects := servedBy(in.Named, differingClusters(before, after))
-	sets := func(clusters []names.Cluster) []dnsprovider.RRSet {
-		return names.Records(names.Input{
+	sets := func(clusters []servicednsplan.Cluster) []dnsprovider.RRSet {
+		return servicednsplan.Records(servicednsplan.Input{
 			Federation: in.Info.Name, Zone: zone, TTL: uint32(in.Info.DNSTTL / time.Second), Objects: objects, Claims: claims, Clusters: clusters, Refuse: addressFilter(in.Info),
 		}).Records
 	}
@@ -45,16 +45,16 @@ func addressFilter(info *v1beta1.Info) func(netip.Addr) error {
 }
 
 // servedClusters returns the clusters as names see them.
-func (in *Input) servedClusters(clusters []*v1beta1.Cluster) (out []names.Cluster) {
-	held := failover.CutOff(clusters, in.failoverSettings(), in.Now)
+func (in *Input) servedClusters(clusters []*v1beta1.Cluster) (out []servicednsplan.Cluster) {
+	held := failoverplan.CutOff(clusters, in.failoverSettings(), in.Now)
 	for _, c := range clusters {
-		out = append(out, names.ClusterOf(c, held))
+		out = append(out, servicednsplan.ClusterOf(c, held))
 	}
 	return out
 }
 
 // differingClusters returns the clusters that differ between before and after; both are in the same order.
-func differingClusters(before, after []names.Cluster) map[string]bool {
+func differingClusters(before, after []servicednsplan.Cluster) map[string]bool {
 	out := map[string]bool{}
 	for i := range before {
 		if !reflect.DeepEqual(before[i], after[i]) {
@@ -65,7 +65,7 @@ func differingClusters(before, after []names.Cluster) map[string]bool {
 }
 
 // servedBy returns the objects with addresses in one of the clusters. Other clusters do not affect a name.
-func servedBy(objects []names.Object, clusters map[string]bool) (some []names.Object) {
+func servedBy(objects []servicednsplan.Object, clusters map[string]bool) (some []servicednsplan.Object) {
 	for i := range objects {
 		o := &objects[i]
 		if o.Ingresses != nil && slices.ContainsFunc(o.Ingresses.Items, func(item v1beta1.ClusterServiceIngress) bool { return clusters[item.Cluster] }) {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	failover "federation/controllers/failover/plan"
-	names "federation/controllers/servicedns/plan"
+	failoverplan "federation/controllers/failover/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/scheduler"
 )
 
@@ -19,7 +19,7 @@ type Input struct {
 	// Objects are those with divided replicas.
 	Objects []scheduler.Object
 	// Named are those with names in DNS.
-	Named []names.Object
+	Named []servicednsplan.Object
 	// Info is nil if the federation does not publish its configuration: then the review says nothing about DNS.
 	Info *v1beta1.Info
 	Now  time.Time
@@ -37,7 +37,7 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 	if spec.Drained {
 		then = withDrained(in.Clusters, lost)
 	} else {
-		s.SuspendedReason = failover.Held(in.Clusters, lost, in.failoverSettings(), in.Now)
+		s.SuspendedReason = failoverplan.Held(in.Clusters, lost, in.failoverSettings(), in.Now)
 	}
 	s.Records = recordChanges(in, then)
 	s.Moves = replicaMoves(in, then, lost)
@@ -53,9 +53,9 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 }
 
 // failoverSettings returns failover's settings as far as they decide what is suspended.
-func (in *Input) failoverSettings() failover.Settings {
+func (in *Input) failoverSettings() failoverplan.Settings {
 	if in.Info == nil {
-		return failover.DefaultSettings()
+		return failoverplan.DefaultSettings()
 	}
-	return failover.SettingsOf(*in.Info)
+	return failoverplan.SettingsOf(*in.Info)
 }
