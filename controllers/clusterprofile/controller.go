@@ -60,11 +60,7 @@ func New(o Options) (*Controller, error) {
 		Options: o, clusters: o.Informers(v1beta1.ClustersResource), profiles: o.Informers(plan.Resource),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, time.Minute)),
 	}
-	add := func(obj any) {
-		if o := held.About(obj); o != nil {
-			c.queue.AddAfter(o.GetName(), settle)
-		}
-	}
+	add := func(obj any) { c.queue.AddAfter(held.About(obj).GetName(), settle) }
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: add}
 	_, err := c.clusters.AddEventHandler(handler)
 	_, err2 := c.profiles.AddEventHandler(handler)
