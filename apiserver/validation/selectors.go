@@ -63,6 +63,9 @@ func objectName(name string, at *field.Path) (errs field.ErrorList) {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "the name of an object")}
 	}
+	if len(name) > validation.DNS1123SubdomainMaxLength { // no kind has longer names
+		return field.ErrorList{field.TooLong(at, "", validation.DNS1123SubdomainMaxLength)}
+	}
 	for _, msg := range content.IsPathSegmentName(name) {
 		errs = append(errs, field.Invalid(at, name, msg))
 	}
