@@ -58,7 +58,7 @@ func TestRanges(t *testing.T) {
 	ranges(t)
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide_ClusterSetIPs(t *testing.T) {
 	dual := service("a/web", "auto", 1)
 	dual.Dual = true
 	six := service("a/web", "auto", 1)

@@ -70,8 +70,8 @@ func TestNextDomain(t *testing.T) {
 	}
 }
 
-// TestTheBudget checks that evaluations take a tenth of a core, whatever one costs.
-func TestTheBudget(t *testing.T) {
+// TestReadinessBudget checks that evaluations take a tenth of a core, whatever one costs.
+func TestReadinessBudget(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second} {
 		evaluating, takingIn := float64(took)/float64(took+Rest(took)), float64(took)/float64(took+Gather(took))
 		if evaluating+takingIn > 0.1001 || evaluating < 0.05 {

@@ -34,7 +34,7 @@ func show(revisions []Revision, current string) string {
 	return strings.Join(lines, "; ")
 }
 
-func TestDecide(t *testing.T) {
+func TestDecide_Revisions(t *testing.T) {
 	running := Pods{Wanted: 3, Total: 3, Updated: 3, Ready: 3, Available: 3}
 	tests := []struct {
 		name string

@@ -109,7 +109,7 @@ func TestAResolverMustBeKnown(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
+func TestLookupFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                                     "",
 		"--dns-host-lookups=None":                              "",
