@@ -69,8 +69,8 @@ func TestLeavesCopies(t *testing.T) {
 				"empty options":    {&metav1.DeleteOptions{}, finalized && byDefault},
 				"orphan":           {&metav1.DeleteOptions{PropagationPolicy: &orphan}, true},
 				"background":       {&metav1.DeleteOptions{PropagationPolicy: &background}, false},
-				"old clients' yes": {&metav1.DeleteOptions{OrphanDependents: &yes}, true}, //nolint:staticcheck // SA1019: old clients send it
-				"old clients' no":  {&metav1.DeleteOptions{OrphanDependents: &no}, false}, //nolint:staticcheck // SA1019: old clients send it
+				"old clients' yes": {&metav1.DeleteOptions{OrphanDependents: &yes}, true},
+				"old clients' no":  {&metav1.DeleteOptions{OrphanDependents: &no}, false},
 			} {
 				if got := LeavesCopies(finalizers, c.options, byDefault); got != c.want {
 					t.Errorf("%s, finalizer %t, by default %t: %t", name, finalized, byDefault, got)
