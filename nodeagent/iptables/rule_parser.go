@@ -14,9 +14,9 @@ import (
 	"federation/nodeagent/xtables"
 )
 
-// form is the result of parsing a rule: expressions of nftables, or an entry of a legacy table. Extensions are the same
+// ruleEncoder is the result of parsing a rule: expressions of nftables, or an entry of a legacy table. Extensions are the same
 // in both: the binary form of a match or target (linux/netfilter/xt_*.h), which is not kept.
-type form interface {
+type ruleEncoder interface {
 	address(destination, not bool, p netip.Prefix)
 	protocol(not bool, number byte)
 	device(not bool, name string)
@@ -33,7 +33,7 @@ type ruleParser struct {
 	rest string
 	ipv6 bool
 	of   string // the last matched protocol
-	into form
+	into ruleEncoder
 	buf  [296 / 8]uint64 // of the largest extension
 }
 
