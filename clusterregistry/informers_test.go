@@ -81,14 +81,11 @@ func TestWhatAnAutoscalerOwnsIsMarked(t *testing.T) {
 	entry := func(manager, subresource, field string) any {
 		return map[string]any{"manager": manager, "subresource": subresource, "fieldsV1": map[string]any{"f:spec": map[string]any{field: map[string]any{}}}}
 	}
-	applied := entry("federation", "", "f:replicas")
-	applied.(map[string]any)["operation"] = "Apply"
 	for _, test := range []struct {
 		name    string
 		entries []any
 		want    string
 	}{
-		{"the number of an autoscaler that has gone, which we have applied", []any{entry("kube-controller-manager", "scale", "f:replicas"), applied}, ""},
 		{"an autoscaler", []any{entry("federation", "", "f:template"), entry("kube-controller-manager", "scale", "f:replicas")}, "kube-controller-manager"},
 		{"an autoscaler of k3s", []any{entry("k3s", "scale", "f:replicas")}, "k3s"},
 		{"an autoscaler of MicroK8s, after kubectl", []any{entry("kubectl", "scale", "f:replicas"), entry("kubelite", "scale", "f:replicas")}, "kubelite"},

@@ -38,7 +38,11 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	op.Step = c.nextStep(m, k, snapshot)
 	ctx, cancel := context.WithTimeout(ctx, c.WriteTimeout)
 	defer cancel()
-	return c.recordResult(m, k, syncResult{operation: op, err: c.dispatch.execute(ctx, m, k, op)})
+	err = c.dispatch.execute(ctx, m, k, op)
+	if err == nil && op.Verb == plan.Update && plan.LeftByAutoscaler(op.have) {
+		m.queue.AddAfter(k, time.Second) // the number is ours again: the mark goes with the next write
+	}
+	return c.recordResult(m, k, syncResult{operation: op, err: err})
 }
 
 // nextStep returns the next step. Steps of one object that depend on other members are decided one at a time, and reserve

@@ -20,7 +20,7 @@ type alike struct {
 // something of its own.
 func (s Source) sharedConfiguration(t Target, number *int64) (c *configuration, ok bool) {
 	own := s.Kind.Custom || s.Kind.Adapt != nil || s.Policy != nil && len(s.Policy.Spec.Overrides) > 0 ||
-		t.Template != nil || t.Floor > 0 || t.Scaled || leftByAutoscaler(t.Have)
+		t.Template != nil || t.Floor > 0 || t.Scaled || LeftByAutoscaler(t.Have)
 	if s.Common == nil || own {
 		return nil, false
 	}

@@ -117,18 +117,17 @@ func (s Source) configure(t Target, number *int64) (*configuration, error) {
 	if t.Template != nil {
 		spec["template"] = runtime.DeepCopyJSON(t.Template)
 	}
-	return s.addMarks(u, t, number == nil && leftByAutoscaler(t.Have)), nil
+	return s.addMarks(u, t), nil
 }
 
-// addMarks marks the configuration as ours, and computes its hash. left: an autoscaler of ours has gone whose number is yet
-// to be replaced.
-func (s Source) addMarks(u *unstructured.Unstructured, t Target, left bool) *configuration {
+// addMarks marks the configuration as ours, and computes its hash.
+func (s Source) addMarks(u *unstructured.Unstructured, t Target) *configuration {
 	u.SetLabels(withMarks(u.GetLabels(), s.Object, t.Federation))
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if t.Scaled || left {
+	if t.Scaled || LeftByAutoscaler(t.Have) {
 		annotations[AutoscaledAnnotation] = "true"
 		u.SetAnnotations(annotations)
 	}

@@ -184,7 +184,7 @@ func TestAutoscalersOwnTheNumber(t *testing.T) {
 			annotate(AutoscaledAnnotation, "true")(target.Have)
 		}
 		desired := Desire(s, target).Object
-		if marked := desired.GetAnnotations()[AutoscaledAnnotation] != ""; marked != c.scaled { // once we write the number it is not the autoscaler's
+		if marked := desired.GetAnnotations()[AutoscaledAnnotation] != ""; marked != (c.scaled || c.was) {
 			t.Errorf("%s: marked as autoscaled: %t", c.name, marked)
 		}
 		got, sent, _ := unstructured.NestedInt64(desired.Object, "spec", "replicas")

@@ -189,7 +189,7 @@ func (s Source) leaveToAutoscaler(t Target, share int64) (*int64, string) {
 
 // hasAutoscaler reports whether an autoscaler decides how many replicas a copy has. None scales a copy without replicas.
 func (s Source) hasAutoscaler(t Target) bool {
-	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !leftByAutoscaler(t.Have))
+	return Applied(s, t.Have) > 0 && (t.Scaled || ScaledByMember(t.Have) && !LeftByAutoscaler(t.Have))
 }
 
 // Comes reports whether the copy of an autoscaler of the federation should be in a cluster. One that is being deleted
@@ -207,8 +207,8 @@ func ScaledByMember(copy *unstructured.Unstructured) bool {
 // our autoscaler is gone; without it, the number belongs to an autoscaler that somebody made in the member.
 const AutoscaledAnnotation = "federation.kubernetes.io/autoscaled"
 
-// leftByAutoscaler reports whether an autoscaler of the federation set the number of a copy.
-func leftByAutoscaler(copy *unstructured.Unstructured) bool {
+// LeftByAutoscaler reports whether an autoscaler of the federation set the number of a copy.
+func LeftByAutoscaler(copy *unstructured.Unstructured) bool {
 	return ScaledByMember(copy) && copy.GetAnnotations()[AutoscaledAnnotation] != ""
 }
 
