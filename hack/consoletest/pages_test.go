@@ -34,6 +34,7 @@ func TestPages(t *testing.T) {
 			b.checkAccessible(fmt.Sprintf("%s, dark %v", p.name, dark))
 		}
 		b.show("#/")
+		b.wait(`!document.body.innerText.includes("Conditions")`) // going elsewhere closes dialogs, once the page has heard of it
 		b.press("?")
 		b.waitText("all its requests are yours")
 		b.checkAccessible("help")
