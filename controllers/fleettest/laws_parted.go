@@ -14,6 +14,9 @@ const half = "nobody is moved off whom half of the processes reach"
 // parted keeps since when at least half of the processes, but not all, reach each member with which nothing else is wrong. It is called with the fleet locked.
 func (f *Fleet) parted(now time.Time) {
 	for name, m := range f.members {
+		if m.Wire.standsStill() { // a process is paused, though its own API may be well again
+			f.disturbed = now
+		}
 		off := m.Wire.cutOff(f.processes)
 		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes; {
 		case !reached:

@@ -197,6 +197,13 @@ func (w *Wire) stands() bool {
 	return false
 }
 
+// standsStill reports whether a process stands still.
+func (w *Wire) standsStill() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stands()
+}
+
 // ForAll is what is wrong for all processes.
 func (w *Wire) ForAll() Fault {
 	w.mu.Lock()
