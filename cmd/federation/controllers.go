@@ -263,12 +263,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 func clientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(gate.Wrap)
-	client, err := newClient(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	kube, err := kubernetes.NewForConfig(config)
-	return client, kube, err
+	return newClients(config)
 }
 
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.
