@@ -248,7 +248,9 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	defer f.mu.Unlock()
 	if err == nil && where == "federation" {
 		f.failures = append(f.failures, f.moved(r, time.Now())...)
-		f.tally.check(overtaken)
+		if from.leads {
+			f.tally.check(overtaken)
+		}
 		f.failures = append(f.failures, f.laws.writes.decides(from, r)...)
 	}
 	if err == nil && where != "federation" {

@@ -80,7 +80,7 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 	return broken
 }
 
-const volumesStay = "what has volumes wellStay with them"
+const volumesStay = "what has volumes stays with them"
 
 // leftVolumes checks that no replicas with volumes are moved off a cluster because it is lost, unless their policy says so: elsewhere they
 // would start on empty volumes.

@@ -337,8 +337,7 @@ func (r *Random) restore() error {
 	return r.recall()
 }
 
-// applyMissing applies what the backup does not have, or leaves it so. Objects of custom kinds are left: known, and not mended, is that their copies are
-// deleted before placement has decided about what was applied.
+// applyMissing applies what the backup does not have, or leaves it so.
 func (r *Random) applyMissing() error {
 	if r.chance.IntN(2) == 0 {
 		return nil

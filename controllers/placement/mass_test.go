@@ -78,7 +78,7 @@ func (panics) Event(o runtime.Object, _, _, _ string) {
 func TestAnObjectThatPanicsHoldsUpNoPass(t *testing.T) {
 	inFleetWith(t, func(o *Options) { o.Recorder = panics{o.Recorder} }, func(f *fleet) {
 		f.cluster("east-a", "False")
-		for name, preferences := range map[string]string{"bad": "[]", "web": `{"clusters": {"*": {"weight": 1}}}`} { // an invalid annotation is told by an event
+		for name, preferences := range map[string]string{"bad": "[]", "web": `{"clusters": {"*": {"weight": 1}}}`} { // an event reports an invalid annotation
 			f.apply(replicaSets, fmt.Sprintf(`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: %s, namespace: shop, uid: %s,
 				annotations: {federation.kubernetes.io/replica-set-preferences: %q}}, spec: {replicas: 2}}`, name, name, preferences))
 		}

@@ -35,7 +35,7 @@ func TestDrain_ReadsWhatItWrote(t *testing.T) {
 	}
 }
 
-// TestCluster_OutOfService: a drain ends with a cordon, but for a cluster that was cordoned before, where it says so itself.
+// TestCluster_OutOfService: a drain ends with a cordon, except where the cluster was cordoned before: there the drain says so itself.
 func TestCluster_OutOfService(t *testing.T) {
 	const cordon, drain = TaintUnschedulable, TaintDrain
 	for name, c := range map[string]struct {
