@@ -42,14 +42,24 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	if err == nil && op.Verb == plan.Update && plan.LeftByAutoscaler(op.have) {
 		m.queue.AddAfter(k, time.Second) // the number is ours again: the mark goes with the next write
 	}
+	if isRejected(err) || errors.Is(err, errForeign) {
+		c.release(m, k)
+	}
 	return c.recordResult(m, k, syncResult{operation: op, err: err})
 }
 
+// release ends what a write that did not come about took from others, and lets them go on.
+func (c *Controller) release(m *member, k key) {
+	if m.Release(k).GivesBack(ledger.Reservation{}) {
+		c.wakeWaiting(k)
+	}
+}
+
 // nextStep returns the next step. Steps of one object that depend on other members are decided one at a time, and reserve
-// what they take from the others.
+// what they take from the others; a write that failed may have reserved more than the next one does.
 func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Step {
 	if !snapshot.DependsOnMembers() {
-		m.Reserve(k, nil, "")
+		c.release(m, k)
 		c.setWaiting(k, m.Name, snapshot.Target.Needed != "")
 		return plan.Next(snapshot)
 	}
@@ -57,11 +67,15 @@ func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Ste
 	mutex.Lock()
 	defer mutex.Unlock()
 	c.setWaiting(k, m.Name, true)
-	m.Reserve(k, nil, "")
+	before := m.Release(k)
 	step := plan.Next(c.snapshots.withMembers(snapshot, m, k))
-	m.Reserve(k, step.Replicas, step.Template)
+	now := ledger.Reservation{Replicas: step.Replicas, Template: step.Template}
+	m.Reserve(k, now)
 	if step.WaitsFor == "" {
 		c.setWaiting(k, m.Name, false)
+	}
+	if before.GivesBack(now) {
+		c.wakeWaiting(k)
 	}
 	return step
 }

@@ -58,11 +58,10 @@ type entry struct {
 	// missedBefore is that of the last write that had one.
 	missedBefore string
 	outcome      Outcome
-	// reserved is the number to which a pending write shrinks the copy; ceiling is that of the last one until the
-	// member has carried it out. At most that many ready replicas count.
-	reserved, ceiling *int64
-	// template is the pod template of a pending write, as plan.TemplateAnnotation.
-	template string
+	// reserved is what a pending write takes from others; ceiling is the number of the last one until the member has
+	// carried it out. At most that many ready replicas count.
+	reserved Reservation
+	ceiling  *int64
 	// leavesSince is since when the copy should leave the member; zero if it should not.
 	leavesSince time.Time
 	// failsSince is since when the member is seen to fail to create pods of the copy; zero if it does not.
@@ -163,9 +162,10 @@ func (l *Ledger) End(k plan.Key, w Write) (again bool) {
 func (e *entry) recordWrite(w Write) {
 	e.settled, e.removed = w.Settled, ""
 	e.missedBefore = cmp.Or(w.MissedBefore, e.missedBefore)
-	if e.reserved != nil {
-		e.ceiling, e.reserved = e.reserved, nil
+	if e.reserved.Replicas != nil {
+		e.ceiling = e.reserved.Replicas
 	}
+	e.reserved = Reservation{}
 	if e.gone == held.About(w.Copy).GetUID() {
 		return // it went before the response arrived
 	}
@@ -215,7 +215,7 @@ func (l *Ledger) Record(k plan.Key, now Outcome) (news bool) {
 	defer l.mu.Unlock()
 	e := l.entry(k)
 	news = e.outcome != now
-	e.outcome, e.template = now, ""
+	e.outcome = now
 	return news
 }
 

@@ -167,14 +167,13 @@ func TestStanding_CountsNotWhatAWriteTakes(t *testing.T) {
 	if most() != -1 {
 		t.Error("nothing is reserved")
 	}
-	r.Reserve(r.key, new(int64(3)), "template")
+	r.Reserve(r.key, Reservation{Replicas: new(int64(3)), Template: "template"})
 	if most() != 3 || r.Standing(source, r.key).Template != "template" {
 		t.Error("what is about to be written is reserved")
 	}
 	r.Begin(r.key)
 	r.End(r.key, Write{Copy: web("5", status(1))})
 	r.Record(r.key, Outcome{State: plan.Synced})
-	r.Reserve(r.key, nil, "")
 	if most() != 3 || r.Standing(source, r.key).Template != "" {
 		t.Error("what was written counts until it is carried out; the template is written")
 	}
@@ -185,6 +184,33 @@ func TestStanding_CountsNotWhatAWriteTakes(t *testing.T) {
 	r.cached(t, web("7", status(2)))
 	if most() != -1 {
 		t.Error("the member has carried it out")
+	}
+}
+
+func TestRelease_GivesBackWhatAWriteThatFailedTook(t *testing.T) {
+	r := newRig()
+	if r.Release(r.key) != (Reservation{}) {
+		t.Error("nothing was reserved")
+	}
+	took := Reservation{Replicas: new(int64(3)), Template: "template"}
+	r.Reserve(r.key, took)
+	if r.Release(r.key) != took || r.Release(r.key) != (Reservation{}) {
+		t.Error("it is released once")
+	}
+	for _, c := range []struct {
+		next Reservation
+		want bool
+	}{
+		{took, false},
+		{Reservation{Replicas: new(int64(2)), Template: "another"}, false},
+		{Reservation{Replicas: new(int64(4)), Template: "template"}, true},
+		{Reservation{Template: "template"}, true},
+		{Reservation{Replicas: new(int64(3))}, true},
+		{Reservation{}, true},
+	} {
+		if got := took.GivesBack(c.next); got != c.want {
+			t.Errorf("%v gives back %v", c.next, got)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func (l *Ledger) Gone(k plan.Key, uid types.UID) {
 	if e.removed != uid {
 		e.removals.Add(time.Now())
 	}
-	e.gone, e.reserved, e.ceiling = uid, nil, nil
+	e.gone, e.reserved, e.ceiling = uid, Reservation{}, nil
 	if e.written != nil && held.About(e.written).GetUID() == uid {
 		e.written = nil
 	}

@@ -10,15 +10,36 @@ import (
 // floorStays is how long an autoscaler keeps its floor after the last replica has left: until the load has come.
 const floorStays = time.Minute
 
-// Reserve records what a pending write takes from others: the number to which it shrinks a copy, or nil, and the pod
-// template that it rolls out, as plan.TemplateAnnotation, or "".
-func (l *Ledger) Reserve(k plan.Key, replicas *int64, template string) {
+// Reservation is what a pending write takes from others.
+type Reservation struct {
+	// Replicas is the number to which it shrinks the copy, or nil.
+	Replicas *int64
+	// Template is the pod template that it rolls out, as plan.TemplateAnnotation, or "".
+	Template string
+}
+
+// GivesBack reports whether the next reservation takes less than this one, so that others may go on.
+func (r Reservation) GivesBack(next Reservation) bool {
+	return r.Template != "" && next.Template == "" || r.Replicas != nil && (next.Replicas == nil || *next.Replicas > *r.Replicas)
+}
+
+// Reserve records what a pending write takes from others.
+func (l *Ledger) Reserve(k plan.Key, r Reservation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.copies[k]; e != nil || replicas != nil || template != "" {
-		e = l.entry(k)
-		e.reserved, e.template = replicas, template
+	if e := l.copies[k]; e != nil || r != (Reservation{}) {
+		l.entry(k).reserved = r
 	}
+}
+
+// Release ends the reservation of a write that did not come about, and returns it.
+func (l *Ledger) Release(k plan.Key) (was Reservation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.copies[k]; e != nil {
+		was, e.reserved = e.reserved, Reservation{}
+	}
+	return was
 }
 
 // Standing returns the member's state of an object for decisions that depend on it: its copy, the template of a pending
@@ -31,8 +52,8 @@ func (l *Ledger) Standing(s plan.Source, k plan.Key) (of plan.Standing) {
 	if e.ceiling != nil && e.written == nil && u != nil && plan.Settled(s, u) {
 		e.ceiling = nil
 	}
-	of.Have, of.Template = u, e.template
-	for _, limit := range []*int64{e.reserved, e.ceiling} {
+	of.Have, of.Template = u, e.reserved.Template
+	for _, limit := range []*int64{e.reserved.Replicas, e.ceiling} {
 		if limit != nil && (of.MostReady == nil || *limit < *of.MostReady) {
 			of.MostReady = limit
 		}
