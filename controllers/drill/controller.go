@@ -274,8 +274,8 @@ func (c *Controller) reconcileDrill(ctx context.Context, d *v1beta1.FailoverDril
 		err = errors.Join(err, c.writeCondition(ctx, m))
 	}
 	switch {
-	case step.Isolate:
-		err = errors.Join(err, c.renewLease(ctx, d))
+	case step.Isolate, step.LetIn:
+		err = errors.Join(err, c.renewLease(ctx, d, step.Isolate && d.Spec.Method == v1beta1.DrillBlackhole))
 	case step.Lift:
 		err = errors.Join(err, c.endIsolation(ctx))
 	}
@@ -428,17 +428,17 @@ func (c *Controller) lease(ctx context.Context) (plan.Lease, *coordinationv1.Lea
 	if err != nil {
 		return plan.Lease{}, nil, err
 	}
-	drill, _, renewed := isolation.Read(lease)
-	return plan.Lease{Drill: drill, Renewed: renewed}, lease, nil
+	drill, is, renewed := isolation.Read(lease)
+	return plan.Lease{Drill: drill, Renewed: renewed, Blackhole: is.Blackhole}, lease, nil
 }
 
-// renewLease renews the Lease for a drill.
-func (c *Controller) renewLease(ctx context.Context, d *v1beta1.FailoverDrill) error {
+// renewLease renews the Lease for a drill. blackhole: node agents are to drop what comes from outside.
+func (c *Controller) renewLease(ctx context.Context, d *v1beta1.FailoverDrill, blackhole bool) error {
 	_, was, err := c.lease(ctx)
 	if err != nil {
 		return err
 	}
-	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.IsolationMode(), Clusters: d.Status.Clusters, Blackhole: d.Spec.Method == v1beta1.DrillBlackhole}, time.Now())
+	is := isolation.Renewed(was, string(d.UID), v1beta1.Isolation{As: d.Spec.IsolationMode(), Clusters: d.Status.Clusters, Blackhole: blackhole}, time.Now())
 	if was == nil {
 		_, err = c.Leases.Create(ctx, is, metav1.CreateOptions{FieldManager: FieldManager})
 	} else {

@@ -20,6 +20,8 @@ const (
 	renewEvery = 5 * time.Second
 	// rejoining is how long clusters may take to be ready after the isolation.
 	rejoining = 15 * time.Second
+	// agentsHear is how long node agents take to let traffic in again, agentsSilent after how long nobody waits for them.
+	agentsHear, agentsSilent = time.Second, 3 * time.Second
 )
 
 // mayIsolate returns the first failed check of those for isolations only.
@@ -189,8 +191,10 @@ func (d *drill) endIsolation() {
 			}
 		}
 	}
-	d.step.Lift = d.Lease.Drill == d.uid
-	if cut := slices.ContainsFunc(s.Clusters, func(name string) bool { return slices.Contains(d.Isolated, name) }); cut || d.step.Lift || len(d.step.Marks) > 0 {
+	held := d.Lease.Drill == d.uid
+	d.step.LetIn = held && d.Lease.Blackhole
+	d.step.Lift = held && !d.Lease.Blackhole && d.isLetIn()
+	if cut := slices.ContainsFunc(s.Clusters, func(name string) bool { return slices.Contains(d.Isolated, name) }); cut || held || len(d.step.Marks) > 0 {
 		d.step.LookAgain = soon
 		return
 	}
@@ -206,6 +210,13 @@ func (d *drill) endIsolation() {
 	if len(marked) == 0 {
 		d.enterPhase(v1beta1.DrillVerifying)
 	}
+}
+
+// isLetIn reports whether clients reach the scope again, as far as is known: its addresses are not to be in DNS before.
+func (d *drill) isLetIn() bool {
+	since := d.Now.Sub(d.Lease.Renewed)
+	dropped := slices.ContainsFunc(d.step.Status.Clusters, func(name string) bool { return slices.Contains(d.Blackholed, name) })
+	return d.Spec.Method != v1beta1.DrillBlackhole || since >= agentsHear && !dropped || since >= agentsSilent || since < 0
 }
 
 // endsOnTheWay returns why an isolation that is over is not undone step by step. back is how long it has been over.

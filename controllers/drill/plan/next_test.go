@@ -115,7 +115,7 @@ func (m *made) isolated() []string {
 
 // blackholed returns the clusters whose node agents have seen a drill's Lease within 30 s.
 func (m *made) blackholed() []string {
-	if m.drill.Spec.Method != v1beta1.DrillBlackhole || !m.deaf.IsZero() && m.now.Sub(m.deaf) >= 30*time.Second {
+	if !m.lease.Blackhole || !m.deaf.IsZero() && m.now.Sub(m.deaf) >= 30*time.Second {
 		return nil
 	}
 	return m.isolated()
@@ -197,13 +197,16 @@ func (m *made) step() {
 		}
 		m.clusters[0] = c
 	}
-	if step.Isolate || step.Lift {
+	if step.Isolate || step.LetIn || step.Lift {
 		if !m.write() {
 			m.dies = 0
 			return
 		}
-		if m.lease = (Lease{}); step.Isolate {
-			m.lease, m.heard = Lease{Drill: string(m.drill.UID), Renewed: m.now}, m.now
+		if step.Lift && m.drill.Spec.Method == v1beta1.DrillBlackhole && (m.lease.Blackhole || m.now.Sub(m.lease.Renewed) < time.Second) {
+			m.t.Error("the federation returns before clients do")
+		}
+		if m.lease = (Lease{}); !step.Lift {
+			m.lease, m.heard = Lease{Drill: string(m.drill.UID), Renewed: m.now, Blackhole: step.Isolate && m.drill.Spec.Method == v1beta1.DrillBlackhole}, m.now
 		}
 	}
 	m.gone = step.Release && m.drill.DeletionTimestamp != nil

@@ -68,6 +68,8 @@ type Lease struct {
 	Drill string
 	// Renewed is when that was, by the clock of who did.
 	Renewed time.Time
+	// Blackhole: node agents are to drop what comes from outside.
+	Blackhole bool
 }
 
 // Mark is what a Cluster's condition Drill is to be.
@@ -128,8 +130,8 @@ type Step struct {
 	Changes []*v1beta1.Cluster
 	// Marks are conditions of Clusters as they are to be, written before Isolate is done.
 	Marks []Mark
-	// Isolate: the Lease is to be renewed for this drill. Lift: it is to go.
-	Isolate, Lift bool
+	// Isolate: the Lease is to be renewed for this drill; LetIn: without Blackhole. Lift: it is to go.
+	Isolate, LetIn, Lift bool
 	// Release: nothing is left to undo, and the finalizer may go.
 	Release bool
 	// LookAgain is when to look again whatever happens; 0: when something changes.

@@ -4,6 +4,7 @@
 //
 //	visitor --dns 10.64.255.254:53 --name web.default.fed.svc.example.test
 //
+// With --fresh it looks the name up each time, so that what it sees does not depend on when it looked last.
 // Each line that it reads from standard input begins a new line of the table that it prints when the input ends.
 package main
 
@@ -31,6 +32,7 @@ func main() {
 	v := &visitor{}
 	pflag.StringVar(&v.server, "dns", "", "`ADDRESS` of the DNS server")
 	pflag.StringVar(&v.name, "name", "", "global name to visit")
+	pflag.BoolVar(&v.fresh, "fresh", false, "look the name up for each request, and keep no answer")
 	rate := pflag.Int("rate", 100, "requests a second")
 	pflag.Parse()
 	v.client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: v.dial}}
@@ -65,6 +67,7 @@ func main() {
 // visitor asks one name.
 type visitor struct {
 	server, name string
+	fresh        bool
 	client       *http.Client
 
 	mu        sync.Mutex
@@ -99,11 +102,11 @@ func (v *visitor) dial(ctx context.Context, network, _ string) (net.Conn, error)
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(addresses[rand.IntN(len(addresses))], "80"))
 }
 
-// lookUp asks the server when the last answer's time to live is over.
+// lookUp asks the server when the last answer's time to live is over, or each time.
 func (v *visitor) lookUp(ctx context.Context) ([]string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if time.Now().Before(v.expire) {
+	if !v.fresh && time.Now().Before(v.expire) {
 		return v.addresses, nil
 	}
 	answer, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(dns.Fqdn(v.name), dns.TypeA), v.server)

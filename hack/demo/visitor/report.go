@@ -19,12 +19,41 @@ type report struct {
 }
 
 type phase struct {
-	name                  string
-	begun                 time.Time
-	requests, failed      int
-	by                    map[string]int // answered, by cluster
-	why                   map[string]int // failed, by reason
-	firstFailed, lastFail time.Time
+	name             string
+	begun            time.Time
+	requests, failed int
+	by               map[string]int // answered, by cluster
+	why              map[string]int // failed, by reason
+	outcomes         []outcome
+}
+
+// outcome is that of a request that began at a time.
+type outcome struct {
+	begun  time.Time
+	failed bool
+}
+
+// outage returns when the first and the last request that failed began, and the longest time in which none that began succeeded.
+func (p *phase) outage() (first, last time.Time, longest time.Duration) {
+	slices.SortFunc(p.outcomes, func(a, b outcome) int { return a.begun.Compare(b.begun) })
+	var since time.Time
+	for _, o := range p.outcomes {
+		if !since.IsZero() {
+			longest = max(longest, o.begun.Sub(since))
+		}
+		switch {
+		case !o.failed:
+			since = time.Time{}
+		case since.IsZero():
+			since = o.begun
+		}
+		if o.failed {
+			if last = o.begun; first.IsZero() {
+				first = o.begun
+			}
+		}
+	}
+	return first, last, longest
 }
 
 func (r *report) begin(name string, now time.Time) {
@@ -47,18 +76,13 @@ func (r *report) add(p *phase, begun time.Time, by string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.requests++
+	p.outcomes = append(p.outcomes, outcome{begun, err != nil})
 	if err == nil {
 		p.by[by]++
 		return
 	}
 	p.failed++
 	p.why[reason(err)]++
-	if p.firstFailed.IsZero() || begun.Before(p.firstFailed) {
-		p.firstFailed = begun
-	}
-	if begun.After(p.lastFail) {
-		p.lastFail = begun
-	}
 }
 
 // reason is an error in a few words, which are the same each time that the cause is the same, with the address.
@@ -107,7 +131,8 @@ func (r *report) String() string {
 		}
 		fmt.Fprintf(&b, " %8d", p.failed)
 		if p.failed > 0 {
-			fmt.Fprintf(&b, ", begun %.1f to %.1f s after that", p.firstFailed.Sub(p.begun).Seconds(), p.lastFail.Sub(p.begun).Seconds())
+			first, last, longest := p.outage()
+			fmt.Fprintf(&b, ", begun %.1f to %.1f s after that, none answered for %.1f s", first.Sub(p.begun).Seconds(), last.Sub(p.begun).Seconds(), longest.Seconds())
 		}
 		b.WriteByte('\n')
 		for _, why := range slices.Sorted(maps.Keys(p.why)) {

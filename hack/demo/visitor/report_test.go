@@ -25,7 +25,7 @@ func TestReport(t *testing.T) {
 	r.add(first, start, "west-a", nil) // what takes long counts where it began
 	want := `                                     requests   east-a   west-a   failed
   both are up                               2        1        1        0
-  east-a dies                               3        0        1        2, begun 0.5 to 2.0 s after that
+  east-a dies                               3        0        1        2, begun 0.5 to 2.0 s after that, none answered for 2.0 s
     192.0.2.1:80: connection refused        1
     no answer in time                       1
 `
