@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -298,13 +299,39 @@ func (f *Fleet) Check() (broken []error) {
 func (f *Fleet) CheckIdle() error {
 	f.tally.check("law of rest")
 	f.Writes()
-	before := f.versions()
+	before, objects := f.versions(), f.contents()
 	f.Pass(5 * time.Minute)
 	writes := slices.DeleteFunc(f.Writes(), func(line string) bool { return strings.HasSuffix(line, hasTheName) })
 	if f.versions() != before || len(writes) > 0 {
-		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"))
+		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"), changes(objects, f.contents()))
 	}
 	return nil
+}
+
+// contents returns what the federation's objects say, without their versions and managers, by resource and name.
+func (f *Fleet) contents() map[string]string {
+	all := map[string]string{}
+	for _, r := range f.Federation.Resources() {
+		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
+			u = u.DeepCopy()
+			u.SetManagedFields(nil)
+			u.SetResourceVersion("")
+			text, _ := json.Marshal(u.Object)
+			all[r.Resource+" "+u.GetNamespace()+"/"+u.GetName()] = string(text)
+		}
+	}
+	return all
+}
+
+// changes shows the first five objects that differ.
+func changes(before, after map[string]string) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if before[key] != after[key] && strings.Count(b.String(), "\n") < 10 {
+			fmt.Fprintf(&b, "%s was %s\nand is %s\n", key, before[key], after[key])
+		}
+	}
+	return b.String()
 }
 
 // settled are the members that the federation can work in and has nothing against.
