@@ -106,6 +106,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.checkDrill(ctx, a); err != nil {
 		return err
 	}
+	if err := p.guardPlacementDecision(ctx, a); err != nil {
+		return err
+	}
 	if policy, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok { // it is not federated
 		if errs := slices.Concat(p.checkNames(a), p.checkClusters(a)); len(errs) > 0 {
 			return errors.NewInvalid(a.GetKind().GroupKind(), policy.Name, errs)

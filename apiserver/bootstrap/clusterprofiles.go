@@ -12,13 +12,15 @@ import (
 // inventoryGroup is the API group of SIG Multicluster's Cluster Inventory API.
 const inventoryGroup = "multicluster.x-k8s.io"
 
-// EnsureClusterProfiles defines ClusterProfiles, unless somebody has: a definition that is there is left as it is.
-func EnsureClusterProfiles(ctx context.Context, definitions apiextensions.CustomResourceDefinitionInterface) error {
-	_, err := definitions.Create(ctx, clusterProfiles(), metav1.CreateOptions{})
-	if errors.IsAlreadyExists(err) {
-		return nil
+// EnsureClusterInventory defines ClusterProfiles and PlacementDecisions, unless somebody has: a definition that is there is left as
+// it is.
+func EnsureClusterInventory(ctx context.Context, definitions apiextensions.CustomResourceDefinitionInterface) error {
+	for _, d := range []*apiextensionsv1.CustomResourceDefinition{clusterProfiles(), placementDecisions()} {
+		if _, err := definitions.Create(ctx, d, metav1.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // clusterProfiles returns the CustomResourceDefinition of ClusterProfiles: what the Cluster Inventory API (KEP-4322) has in
