@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/clusterregistry/wire"
+	"federation/cmd/internal/logformat"
 )
 
 // version is set by the linker.
@@ -25,7 +25,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "federation-dns: "+err.Error())
+		logformat.Fail("federation-dns", err)
 		os.Exit(1)
 	}
 }
@@ -61,6 +61,7 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 			if v := c.Flag("v").Value; klog.V(wire.MostVerbose + 1).Enabled() { // it would show the keys
 				_ = v.Set(strconv.Itoa(wire.MostVerbose))
 			}
+			o.log.Apply(os.Stderr)
 			return o.run(c.Context())
 		},
 
@@ -72,5 +73,6 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 	klog.InitFlags(logs)
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also each change"
+	o.log.Add(root)
 	return root
 }

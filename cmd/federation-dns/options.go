@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"federation/cmd/internal/logformat"
 	"federation/controllers/servicedns/lookup"
 	"federation/dnsprovider"
 	"federation/dnsprovider/authoritative/serverflags"
@@ -15,6 +16,7 @@ import (
 
 // options are the flags.
 type options struct {
+	log        logformat.Flag
 	zone       string
 	zoneFile   string
 	kubeconfig string

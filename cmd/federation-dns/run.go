@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
 	"federation/controllers/supervisor"
 	"federation/dnsprovider"
@@ -49,7 +49,7 @@ func (o *options) run(ctx context.Context) error {
 	giveBack()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { return process.RunWithMetrics(ctx, o.metrics, z.isReady, server.Run) }))
-	fmt.Fprintf(os.Stderr, "federation-dns: %s on %s, over UDP and TCP\n", o.zone, server.Addr())
+	logformat.Announce("federation-dns: %s on %s, over UDP and TCP", o.zone, server.Addr())
 	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { o.server.Follow(ctx); return nil }))
 	if o.zoneFile != "" {
 		group.Go(supervisor.Protected(ctx, "zone-file", func(ctx context.Context) error { o.followFile(ctx, z, watched); return nil }))

@@ -4,13 +4,14 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"federation/cmd/internal/logformat"
 )
 
 // version is set by the linker.
@@ -20,7 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "federation-nodeagent: "+err.Error())
+		logformat.Fail("federation-nodeagent", err)
 		os.Exit(1)
 	}
 }
@@ -56,6 +57,7 @@ with the old ones.`,
 			if o.scope == scopeFederated {
 				defaultsBesideProxy(c.Flags())
 			}
+			o.log.Apply(os.Stderr)
 			return o.run(c.Context())
 		},
 	}
@@ -66,6 +68,7 @@ with the old ones.`,
 	klog.InitFlags(logs)
 	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
 	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings, errors, and what is not served as a Service says; 2 also which Services are not served at all, and why"
+	o.log.Add(root)
 	groupFlags(root)
 	completeWith(root, "scope", scopeAll, scopeFederated)
 	completeWith(root, "proxy-mode", proxyModes()...)

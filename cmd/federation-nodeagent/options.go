@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"federation/cmd/internal/logformat"
 	"federation/nodeagent/ruleset"
 )
 
 // options are the parsed flags.
 type options struct {
+	log                          logformat.Flag
 	kubeconfig, master, hostname string
 	proxyMode                    string
 	clusterCIDR, detectLocal     string

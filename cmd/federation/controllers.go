@@ -26,6 +26,7 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
 	"federation/clusterregistry/wire"
+	"federation/cmd/internal/logformat"
 	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
@@ -90,7 +91,7 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 
 // run keeps the zone, and runs the controllers: all of them, or what is this process's share among several.
 func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *authoritative.Server, several bool) error {
-	fmt.Fprintf(os.Stderr, "federation: DNS for %s on %s, over UDP and TCP\n", o.zone, dns.Addr())
+	logformat.Announce("federation: DNS for %s on %s, over UDP and TCP", o.zone, dns.Addr())
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	took := &drill.Writes{}

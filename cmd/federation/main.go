@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,13 +14,14 @@ import (
 	"k8s.io/component-base/version"
 
 	"federation/cmd/internal/gc"
+	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/logs"
 	"federation/controllers/supervisor"
 )
 
 func main() {
 	if err := command().ExecuteContext(signals()); err != nil {
-		fmt.Fprintln(os.Stderr, "federation: "+err.Error())
+		logformat.Fail("federation", err)
 		os.Exit(1)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -14,6 +13,7 @@ import (
 	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
+	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
 	"federation/controllers/placement"
 	propagationplan "federation/controllers/propagation/plan"
@@ -102,7 +102,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 			return nil
 		case <-ready:
 		}
-		fmt.Fprintf(os.Stderr, "federation: ready; kubectl --kubeconfig %s get clusters\n", server.KubeconfigPath())
+		logformat.Announce("federation: ready; kubectl --kubeconfig %s get clusters", server.KubeconfigPath())
 		if then == nil {
 			<-ctx.Done()
 			return nil

@@ -15,22 +15,26 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/util/feature"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format json
 
 	"federation/clusterregistry/wire"
+	"federation/cmd/internal/logformat"
 )
 
 func init() { utilruntime.Must(logsapi.AddFeatureGates(feature.DefaultMutableFeatureGate)) }
 
-// AddFlags adds the flags of logging; of them only -v is shown.
+// AddFlags adds the flags of logging; of them -v and --logging-format are shown.
 func AddFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 	logsapi.AddFlags(logs, fs)
-	fs.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "v" })
+	fs.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "v" && f.Name != "logging-format" })
+	fs.Lookup("logging-format").Usage = logformat.Usage
 	fs.Lookup("v").Usage = "`LEVEL` of the log: 0 changes, warnings and errors; 2 also what Kubernetes' own parts do; 4 to 7 to look for faults; more would show Secrets, and is taken for 7"
 }
 
 // Start applies the flags. At level 0 it drops what Kubernetes' libraries say at each start.
 func Start(logs *logsapi.LoggingConfiguration) error {
 	logs.Verbosity = min(logs.Verbosity, wire.MostVerbose)
+	logformat.Announced(logs.Format)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
 		return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: escaping{os.Stderr}}, feature.DefaultFeatureGate)
 	}
@@ -63,7 +67,7 @@ func (e escaping) Write(line []byte) (int, error) {
 type brief struct{ out io.Writer }
 
 func (b brief) Write(line []byte) (int, error) {
-	if !shouldShow(line, caller()) {
+	if function, warns := caller(); !shouldShow(line, function, warns) {
 		return len(line), nil
 	}
 	return b.out.Write(line)
@@ -74,11 +78,11 @@ var (
 	ignoredMessages = []string{"The manifest file is empty, ignoring.", "kube-apiserver-legacy-service-account-token-tracking"}
 	ignoredCallers  = []string{"k8s.io/apiserver/pkg/server.", "k8s.io/component-base/compatibility.", "k8s.io/client-go/tools/cache."}
 	shownCallers    = []string{"federation/", "main.", "k8s.io/client-go/tools/leaderelection."}
-	loggingCallers  = []string{"k8s.io/klog/", "github.com/go-logr/", "k8s.io/component-base/logs/"}
+	loggingCallers  = []string{"k8s.io/klog/", "github.com/go-logr/", "k8s.io/component-base/logs/", "go.uber.org/zap"}
 )
 
-// shouldShow reports whether an operator should see a line that the function logged.
-func shouldShow(line []byte, function string) bool {
+// shouldShow reports whether an operator should see a line that the function logged. warns: as a warning, which a line of JSON does not say.
+func shouldShow(line []byte, function string, warns bool) bool {
 	if hasPrefix(function, shownCallers) || len(line) == 0 {
 		return true
 	}
@@ -87,25 +91,26 @@ func shouldShow(line []byte, function string) bool {
 			return false
 		}
 	}
-	switch line[0] {
-	case 'I':
-		return false
-	case 'W':
+	switch isJSON := line[0] == '{'; {
+	case line[0] == 'W' || isJSON && warns:
 		return !hasPrefix(function, ignoredCallers)
+	case line[0] == 'I':
+		return false
 	default:
-		return true
+		return !isJSON || !bytes.Contains(line, []byte(`,"v":`)) // errors have no level
 	}
 }
 
-// caller is the function that logs, with its package.
-func caller() string {
+// caller is the function that logs, with its package. warns: by one of klog's functions for warnings.
+func caller() (function string, warns bool) {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for {
 		frame, more := frames.Next()
 		if !more || !hasPrefix(frame.Function, loggingCallers) {
-			return frame.Function
+			return frame.Function, warns
 		}
+		warns = warns || strings.HasPrefix(frame.Function, "k8s.io/klog/v2.Warning")
 	}
 }
 

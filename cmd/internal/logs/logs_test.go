@@ -18,19 +18,24 @@ import (
 func TestShouldShow(t *testing.T) {
 	for _, test := range []struct {
 		line, function string
-		want           bool
+		warns, want    bool
 	}{
-		{"I1121 report.go:26] changed", "federation/clusterregistry.(*member).report", true},
-		{"I1121 serve.go:1] x", "main.serve", true},
-		{"I1121 leaderelection.go:1] successfully acquired lease", "k8s.io/client-go/tools/leaderelection.(*LeaderElector).acquire.func1", true},
-		{"I1121 handler.go:304] Adding GroupVersion", "k8s.io/apiserver/pkg/server.(*APIServerHandler).x", false},
-		{"W1121 genericapiserver.go:798] Skipping API", "k8s.io/apiserver/pkg/server.(*GenericAPIServer).InstallAPIGroups", false},
-		{"W1121 dispatcher.go:1] Failed calling webhook, failing open", "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating.(*mutatingDispatcher).Dispatch", true},
-		{"E1121 options.go:205] The manifest file is empty, ignoring.", "k8s.io/component-base/metrics.SetLabelAllowListFromManifest", false},
-		{"E1121 status.go:1] apiserver received an error", "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ErrorToAPIStatus", true},
-		{"", "k8s.io/anything", true},
+		{"I1121 report.go:26] changed", "federation/clusterregistry.(*member).report", false, true},
+		{"I1121 serve.go:1] x", "main.serve", false, true},
+		{"I1121 leaderelection.go:1] successfully acquired lease", "k8s.io/client-go/tools/leaderelection.(*LeaderElector).acquire.func1", false, true},
+		{"I1121 handler.go:304] Adding GroupVersion", "k8s.io/apiserver/pkg/server.(*APIServerHandler).x", false, false},
+		{"W1121 genericapiserver.go:798] Skipping API", "k8s.io/apiserver/pkg/server.(*GenericAPIServer).InstallAPIGroups", false, false},
+		{"W1121 dispatcher.go:1] Failed calling webhook, failing open", "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating.(*mutatingDispatcher).Dispatch", false, true},
+		{"E1121 options.go:205] The manifest file is empty, ignoring.", "k8s.io/component-base/metrics.SetLabelAllowListFromManifest", false, false},
+		{"E1121 status.go:1] apiserver received an error", "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ErrorToAPIStatus", false, true},
+		{"", "k8s.io/anything", false, true},
+		{`{"ts":1,"caller":"a.go:1","msg":"changed","v":0}`, "federation/clusterregistry.x", false, true},
+		{`{"ts":1,"caller":"a.go:1","msg":"Adding GroupVersion","v":0}`, "k8s.io/apiserver/pkg/server.x", false, false},
+		{`{"ts":1,"caller":"a.go:1","msg":"Failed calling webhook","v":0}`, "k8s.io/apiserver/pkg/admission.x", true, true},
+		{`{"ts":1,"caller":"a.go:1","msg":"Skipping API","v":0}`, "k8s.io/apiserver/pkg/server.x", true, false},
+		{`{"ts":1,"caller":"a.go:1","msg":"apiserver received an error","err":"x"}`, "k8s.io/apiserver/pkg/endpoints.x", false, true},
 	} {
-		if got := shouldShow([]byte(test.line), test.function); got != test.want {
+		if got := shouldShow([]byte(test.line), test.function, test.warns); got != test.want {
 			t.Errorf("shouldShow(%q, %s) is %v", test.line, test.function, got)
 		}
 	}
