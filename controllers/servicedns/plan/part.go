@@ -125,7 +125,7 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 	}
 }
 
-// chooseParts returns the parts that a name uses, and the standing of each.
+// chooseParts returns the parts that a name uses, and where it is to be explained the standing of each.
 func (p *planner) chooseParts(l *level) (given []*part, standings []Standing) {
 	best, first := nothing, int32(0)
 	for _, t := range l.parts {
@@ -141,20 +141,23 @@ func (p *planner) chooseParts(l *level) (given []*part, standings []Standing) {
 		}
 	}
 	for _, t := range l.parts {
-		s := Standing{Cluster: t.Name, Why: t.why}
-		switch {
-		case best == nothing || t.rank != best:
-		case failover && t.priority > first:
-			s.Why = fmt.Sprintf("stands by: its priority is %d, and a cluster of priority %d serves", t.priority, first)
-		default:
-			s.Given = true
+		ranks := best != nothing && t.rank == best
+		standsBy := ranks && failover && t.priority > first
+		if ranks && !standsBy {
 			given = append(given, t)
 			if best == unseen {
 				p.addCodedReason(FailStatic, t.Name, "no other cluster serves: the addresses stay that it had when it was last seen")
 			}
-			if best != serving {
-				s.Why = "given all the same: no other cluster serves; " + t.why
-			}
+		}
+		if !p.in.Explain { // there may be a thousand clusters
+			continue
+		}
+		s := Standing{Cluster: t.Name, Given: ranks && !standsBy, Why: t.why}
+		switch {
+		case standsBy:
+			s.Why = fmt.Sprintf("stands by: its priority is %d, and a cluster of priority %d serves", t.priority, first)
+		case s.Given && best != serving:
+			s.Why = "given all the same: no other cluster serves; " + t.why
 		}
 		standings = append(standings, s)
 	}
