@@ -171,6 +171,9 @@ func dumpResource(t *testing.T, into map[string]string, whose string, c cluster,
 		u := &list.Items[i]
 		u.SetManagedFields(nil)
 		u.SetResourceVersion("")
+		if gvr == v1beta1.ClustersResource { // pods may be on other nodes
+			unstructured.RemoveNestedField(u.Object, "status", "capacity")
+		}
 		annotations := u.GetAnnotations()
 		if placed := v1beta1.ParsePlacement(annotations[v1beta1.PlacementAnnotation]); placed != nil {
 			placed.History = nil
