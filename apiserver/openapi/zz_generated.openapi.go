@@ -18,6 +18,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterAffinity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref),
 		v1beta1.ClusterCapacity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref),
 		v1beta1.ClusterCondition{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref),
+		v1beta1.ClusterDrain{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterDrain(ref),
+		v1beta1.ClusterDrainStatus{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterDrainStatus(ref),
 		v1beta1.ClusterFailover{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
 		v1beta1.ClusterList{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
 		v1beta1.ClusterPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterPreferences(ref),
@@ -34,6 +36,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DNSNameGrantSpec{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DNSNameGrantSpec(ref),
 		v1beta1.DNSSettings{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DNSSettings(ref),
 		v1beta1.Drain{}.OpenAPIModelName():                       schema_apiserver_apis_federation_v1beta1_Drain(ref),
+		v1beta1.DrainObject{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrainObject(ref),
 		v1beta1.DrillDecision{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_DrillDecision(ref),
 		v1beta1.DrillEarlier{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillEarlier(ref),
 		v1beta1.DrillIsolate{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillIsolate(ref),
@@ -387,6 +390,116 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref common.Refere
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_ClusterDrain(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterDrain says how to drain a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ttlSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many seconds after the change of the weight in DNS replicas may move, whatever DNS providers report, from 0 to 604800. If left out, as long as resolvers may keep an answer, from when all providers have the change.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterDrainStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterDrainStatus is how far the drain of a cluster is. Its size is bounded whatever is in the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Publishing, Expiring, Evicting, Drained, Returning or Blocked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the phase began.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"until": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For Expiring: until when.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What it waits for, if not for Objects: a DNS provider, an answer of the cluster, or somebody.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many objects it waits for: those that have replicas there, or, for Returning, do not have all ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"placed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed there, of these objects; for Returning, of all.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that the copies there ask for, or that are ready, whichever is more.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are ready there.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"waiting": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The largest of these objects; at most 5.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrainObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"phase", "since"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.DrainObject{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -700,6 +813,12 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							Format:      "int32",
 						},
 					},
+					"drain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Has the federation empty the cluster, in order, and keep it empty: its weight in DNS becomes 0; when no resolver keeps its addresses any more, its replicas are placed elsewhere; when none is left there, it is cordoned. When drain is removed, the federation undoes that, in order. kubectl federation drain and undrain write it.",
+							Ref:         ref(v1beta1.ClusterDrain{}.OpenAPIModelName()),
+						},
+					},
 					"topology": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Where the cluster is, as its operator says, so that the cluster cannot claim another place. What is left out is taken from labels of its nodes.",
@@ -751,7 +870,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterTopology{}.OpenAPIModelName(), v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference", "k8s.io/api/core/v1.Taint"},
+			v1beta1.ClusterDrain{}.OpenAPIModelName(), v1beta1.ClusterTopology{}.OpenAPIModelName(), v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName(), "k8s.io/api/core/v1.LocalObjectReference", "k8s.io/api/core/v1.Taint"},
 	}
 }
 
@@ -876,11 +995,17 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							Ref:         ref(v1beta1.ClusterFailover{}.OpenAPIModelName()),
 						},
 					},
+					"drain": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How far the drain of the cluster, or its undoing, is. Left out where there is neither.",
+							Ref:         ref(v1beta1.ClusterDrainStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.PendingDeletions{}.OpenAPIModelName()},
+			v1beta1.ClusterCapacity{}.OpenAPIModelName(), v1beta1.ClusterCondition{}.OpenAPIModelName(), v1beta1.ClusterDrainStatus{}.OpenAPIModelName(), v1beta1.ClusterFailover{}.OpenAPIModelName(), v1beta1.PendingDeletions{}.OpenAPIModelName()},
 	}
 }
 
@@ -1240,9 +1365,16 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Drain is the state before a drain, and whether the drain is complete.",
+				Description: "Drain is the state before a drain, and how far the drain is.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"step": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Step is the last step that was taken: DNS, Move or Return; \"\" for what a drill has taken out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"since": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Since is when the cluster's weight in DNS became 0, in UTC, to the second.",
@@ -1283,6 +1415,72 @@ func schema_apiserver_apis_federation_v1beta1_Drain(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrainObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrainObject is an object that a drain, or its undoing, waits for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"placed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed in the cluster.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that the copy in the cluster asks for.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are ready in the cluster.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why clusters are not as desired for it, as its condition Propagated says, shortened.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "namespace", "name"},
+			},
+		},
 	}
 }
 

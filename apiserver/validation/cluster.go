@@ -35,6 +35,7 @@ func ValidateClusterStatusUpdate(c, old *v1beta1.Cluster) field.ErrorList {
 	path := field.NewPath("status")
 	errs = append(errs, validateConditions(c.Status.Conditions, path.Child("conditions"))...)
 	errs = append(errs, validateCapacity(c.Status.Capacity, path.Child("capacity"))...)
+	errs = append(errs, validateDrainStatus(c.Status.Drain, path.Child("drain"))...)
 	return append(errs, validateFailoverState(c.Status.Failover, path.Child("failover"))...)
 }
 
@@ -60,10 +61,16 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 	if w := spec.DNSWeight; w != nil {
 		errs = append(errs, inRange(int64(*w), 0, maxDNSWeight, path.Child("dnsWeight"))...)
 	}
+	if d := spec.Drain; d != nil && d.TTLSeconds != nil {
+		errs = append(errs, inRange(int64(*d.TTLSeconds), 0, maxDrainTTL, path.Child("drain", "ttlSeconds"))...)
+	}
 	errs = append(errs, validateTopology(spec.Topology, path.Child("topology"))...)
 	errs = append(errs, validateNamespaces(spec.AllowedNamespaces, path.Child("allowedNamespaces"))...)
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
 }
+
+// maxDrainTTL is the longest wait for resolvers, in seconds: they keep nothing for more than a week.
+const maxDrainTTL = 7 * 24 * 60 * 60
 
 // Bounds of what is pinned of a cluster.
 const (

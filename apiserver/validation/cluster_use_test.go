@@ -28,17 +28,29 @@ func TestTaintsAndWeight(t *testing.T) {
 	}
 }
 
+func TestTheWaitOfADrain(t *testing.T) {
+	for seconds, want := range map[int32]string{0: "", 604800: "", -1: "spec.drain.ttlSeconds", 604801: "spec.drain.ttlSeconds"} {
+		object := cluster("east", "::/0", "a")
+		object.Spec.Drain = &v1beta1.ClusterDrain{TTLSeconds: &seconds}
+		if got := fields(ValidateCluster(object)); got != want {
+			t.Errorf("%d: faults at %q, want %q", seconds, got, want)
+		}
+	}
+}
+
 func TestTheStatusOfAClusterIsBounded(t *testing.T) {
 	old := cluster("east", "::/0", "a")
 	object := cluster("east", "::/0", "a")
+	object.Status.Drain = &v1beta1.ClusterDrainStatus{Phase: "Gone", Waiting: make([]v1beta1.DrainObject, 6)}
 	object.Status.Capacity = &v1beta1.ClusterCapacity{Nodes: -1, Free: make([]v1beta1.NodeClass, 17), Unschedulable: make([]v1beta1.UnschedulablePods, 257)}
 	object.Status.Failover = &v1beta1.ClusterFailover{Phase: "Gone", Percent: 101}
-	want := "status.capacity.nodes status.capacity.free status.capacity.unschedulable status.failover.phase status.failover.percent"
+	want := "status.capacity.nodes status.capacity.free status.capacity.unschedulable status.drain.phase status.drain.waiting status.failover.phase status.failover.percent"
 	if got := fields(ValidateClusterStatusUpdate(object, old)); got != want {
 		t.Errorf("faults at %q, want %q", got, want)
 	}
 	object.Status.Capacity = &v1beta1.ClusterCapacity{Free: make([]v1beta1.NodeClass, 16), Unschedulable: make([]v1beta1.UnschedulablePods, 256)}
 	object.Status.Failover = &v1beta1.ClusterFailover{Phase: v1beta1.PhaseFailingBack, Percent: 10}
+	object.Status.Drain = &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainEvicting, Waiting: make([]v1beta1.DrainObject, 5)}
 	if got := fields(ValidateClusterStatusUpdate(object, old)); got != "" {
 		t.Errorf("faults of a good one at %q", got)
 	}

@@ -10,6 +10,7 @@ import (
 const (
 	maxNodeClasses   = 16
 	maxUnschedulable = 256
+	maxDrainWaiting  = 5
 )
 
 func validateCapacity(c *v1beta1.ClusterCapacity, path *field.Path) (errs field.ErrorList) {
@@ -38,4 +39,19 @@ func validateFailoverState(f *v1beta1.ClusterFailover, path *field.Path) field.E
 	}
 	errs := oneOf(f.Phase, failoverPhases, path.Child("phase"))
 	return append(errs, inRange(int64(f.Percent), 0, 100, path.Child("percent"))...)
+}
+
+var drainPhases = []v1beta1.DrainPhase{
+	v1beta1.DrainPublishing, v1beta1.DrainExpiring, v1beta1.DrainEvicting, v1beta1.DrainDrained, v1beta1.DrainReturning, v1beta1.DrainBlocked,
+}
+
+func validateDrainStatus(d *v1beta1.ClusterDrainStatus, path *field.Path) field.ErrorList {
+	if d == nil {
+		return nil
+	}
+	errs := oneOf(d.Phase, drainPhases, path.Child("phase"))
+	if n := len(d.Waiting); n > maxDrainWaiting {
+		errs = append(errs, field.TooMany(path.Child("waiting"), n, maxDrainWaiting))
+	}
+	return errs
 }

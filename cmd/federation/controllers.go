@@ -30,6 +30,7 @@ import (
 	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
+	"federation/controllers/drain"
 	"federation/controllers/drill"
 	"federation/controllers/drill/clients"
 	drillplan "federation/controllers/drill/plan"
@@ -332,7 +333,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
 		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController, "drills": c.drillController,
-		"drill-schedules": c.drillSchedules, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions,
+		"drill-schedules": c.drillSchedules, "drains": c.drainController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions,
 	}); err != nil {
 		return err
 	}
@@ -363,6 +364,23 @@ func (c *controllers) failoverController(_ context.Context, from *wire.Informers
 		return nil, err
 	}
 	return over.Run, nil
+}
+
+func (c *controllers) drainController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+	drains, err := drain.New(drain.Options{
+		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Federation: c.federation, TTL: c.dnsTTL, Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)),
+		Member: func(name string) (dynamic.Interface, error) {
+			m, err := c.registry.Member(name)
+			if err != nil {
+				return nil, err
+			}
+			return m.Dynamic, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return drains.Run, nil
 }
 
 func (c *controllers) drillController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {

@@ -36,7 +36,7 @@ if clusters were lost, and drills.
 
 It serves the federation's own pages on 127.0.0.1, reaches the API with your kubeconfig's credential, and opens the
 browser there. The address that it prints has a secret: whoever has it can do at the federation what you may. It ends
-with Ctrl-C, and so does what was begun there and runs here, as a drain: run the command again to go on.`,
+with Ctrl-C, and so does what was begun there and runs here. Drains and drills are the federation's, and go on.`,
 		Example: `  kubectl federation console
   kubectl federation console --port 8001 --no-browser`,
 		Args: cobra.NoArgs,

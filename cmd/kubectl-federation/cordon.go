@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -41,8 +42,7 @@ func (d *dryRun) suffix() string {
 	return map[dryRun]string{"client": " (dry run)", "server": " (server dry run)"}[*d]
 }
 
-// changeCluster changes a Cluster and writes it, if anything changed: its taints, its weight in DNS, and the annotation of
-// drain. It keeps concurrent changes by others.
+// changeCluster changes a Cluster and writes it, if anything changed: its taints and its drain. It keeps concurrent changes by others.
 func (f *federation) changeCluster(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before, err := f.cluster(ctx, name)
@@ -71,8 +71,8 @@ func clusterPatch(before, after *v1beta1.Cluster) []byte {
 	if !slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) }) {
 		spec["taints"] = after.Spec.Taints
 	}
-	if a, b := before.Spec.DNSWeight, after.Spec.DNSWeight; (a == nil) != (b == nil) || a != nil && *a != *b {
-		spec["dnsWeight"] = b
+	if !equality.Semantic.DeepEqual(before.Spec.Drain, after.Spec.Drain) {
+		spec["drain"] = replaced(before.Spec.Drain, after.Spec.Drain)
 	}
 	if value := after.Annotations[v1beta1.DrainAnnotation]; value != before.Annotations[v1beta1.DrainAnnotation] {
 		annotations[v1beta1.DrainAnnotation] = &value
@@ -88,6 +88,14 @@ func clusterPatch(before, after *v1beta1.Cluster) []byte {
 		"spec":     spec,
 	})
 	return patch
+}
+
+// replaced returns what a merge patch has for a drain, so that nothing of the earlier one stays.
+func replaced(before, after *v1beta1.ClusterDrain) any {
+	if after != nil && after.TTLSeconds == nil && before != nil {
+		return map[string]any{"ttlSeconds": nil}
+	}
+	return after
 }
 
 type cordonCommand struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +21,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/join"
+	drainplan "federation/controllers/drain/plan"
 )
 
 type unjoinCommand struct {
@@ -106,7 +109,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 	if err != nil {
 		return false, fmt.Errorf("what is placed in cluster %s is not known (--yes unjoins it all the same): %w", name, err)
 	}
-	serves := len(found) > 0 && c.OutOfService() != v1beta1.Drained && !isFailedOver(c)
+	serves := len(found) > 0 && c.OutOfService() != v1beta1.Drained && !drainplan.IsLost(c)
 	if serves {
 		var placed int64
 		for _, r := range found {
@@ -114,8 +117,8 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 		}
 		tell(o.ErrOut, "%s of %s placed in cluster %s: other clusters start as many in their place at once, and these keep running,\nunmanaged. To move them first: kubectl federation drain %s\n",
 			countOf(placed, "replica"), countOf(int64(len(found)), "object"), name, name)
-		for _, r := range found[:min(len(found), maxWaits)] {
-			tell(o.ErrOut, "  %s: %d placed\n", r.name(), r.Placed)
+		for _, r := range found[:min(len(found), 5)] {
+			tell(o.ErrOut, "  %s: %d placed\n", r.String(), r.Placed)
 		}
 	}
 	if o.dry != "none" {
@@ -133,18 +136,34 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 	return false, nil
 }
 
-// placedIn returns what is placed in a cluster, the largest first.
-func (f *federation) placedIn(ctx context.Context, cluster string) (all []remainder, err error) {
-	for i := range divided {
-		found := map[string]*remainder{}
-		if err := (&drainCommand{federation: f}).recordPlaced(ctx, &divided[i], cluster, nil, found); err != nil {
+// placedIn returns what is placed in a cluster, and not finished, the largest first. An older federation does not serve each
+// kind.
+func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainplan.Object, err error) {
+	for _, w := range divided {
+		add := func(item metav1.Object) {
+			p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
+			if p != nil && p.Clusters[cluster] > 0 {
+				all = append(all, drainplan.Object{Kind: w.kind, Namespace: item.GetNamespace(), Name: item.GetName(), Placed: p.Clusters[cluster]})
+			}
+		}
+		if w.kind == "Job" { // whether it is finished is in its status
+			err = listPages(ctx, f.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+				if v1beta1.JobEnd(u) == "" {
+					add(u)
+				}
+				return nil
+			})
+		} else {
+			err = f.listMetadata(ctx, w.resource, add)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
-		for _, r := range found {
-			all = append(all, *r)
-		}
 	}
-	return notGone(all), nil
+	slices.SortFunc(all, func(a, b drainplan.Object) int {
+		return cmp.Or(cmp.Compare(b.Placed, a.Placed), cmp.Compare(a.String(), b.String()))
+	})
+	return all, nil
 }
 
 // memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.

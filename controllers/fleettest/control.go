@@ -20,6 +20,7 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/customkinds"
 	customkindsplan "federation/controllers/customkinds/plan"
+	"federation/controllers/drain"
 	"federation/controllers/drill"
 	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
@@ -121,7 +122,7 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 		as.leads = true
 		client := c.dial(as)
 		defer c.uplink.hangUp(client)
-		deciders, err2 := c.deciders(client, from.get)
+		deciders, err2 := p.deciders(client, from.get)
 		runs, err = append(runs, deciders...), errors.Join(err, err2)
 		c.registry.reports.Store(true)
 		defer c.registry.reports.Store(false)
@@ -137,8 +138,8 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 }
 
 // deciders are the controllers that look at all objects.
-func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
-	f := c.fleet
+func (p propagators) deciders(client *memapi.Client, from func(schema.GroupVersionResource) cache.SharedIndexInformer) (runs []func(context.Context) error, err error) {
+	f, c := p.fleet, p.control
 	placer, err1 := placement.New(placement.Options{
 		Client: client, Informers: from, Recorder: f.events, Definitions: from(customkinds.Definitions), Resolve: customkinds.Resolver(from(customkinds.Definitions)), Start: func() {},
 	})
@@ -149,10 +150,11 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 			return c.dns.data(), nil
 		}})
 	schedules, err4 := drill.NewSchedules(client, from, f.events)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	drains, err5 := drain.New(drain.Options{Client: client, Informers: from, Recorder: f.events, Federation: f.uid, TTL: f.info().DNSTTL, Member: p.member, Resolve: customkinds.Resolver(from(customkinds.Definitions))})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
-	runs = append(runs, placer.Run, over.Run, drills.Run, schedules.Run)
+	runs = append(runs, placer.Run, over.Run, drills.Run, schedules.Run, drains.Run)
 	if !f.readiness.Load() {
 		return runs, nil
 	}
@@ -160,6 +162,15 @@ func (c *control) deciders(client *memapi.Client, from func(schema.GroupVersionR
 		Client: client, Informers: from, Recorder: f.events, Info: f.info(), Settings: f.Settings.failover(), Levels: []readinessplan.Level{readinessplan.Zone, readinessplan.Region},
 	})
 	return append(runs, ready.Run), err
+}
+
+// member is a client of a member that is connected.
+func (p propagators) member(name string) (dynamic.Interface, error) {
+	m := p.registry.connected(name)
+	if m == nil {
+		return nil, fmt.Errorf("cluster %q: %w", name, clusterregistry.ErrNotConnected)
+	}
+	return p.links.to(m, p.as), nil
 }
 
 // stated is what the other processes say of clusters.

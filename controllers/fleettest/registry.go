@@ -103,6 +103,16 @@ func (r *registry) follow(ctx context.Context, e engager) {
 	}
 }
 
+// connected returns a member that is connected, or nil.
+func (r *registry) connected(name string) *Member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keepers[name]; k != nil && k.live != nil {
+		return k.member
+	}
+	return nil
+}
+
 // run starts and stops keepers as Clusters come and go, until ctx is done.
 func (r *registry) run(ctx context.Context) error {
 	defer r.running.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -127,6 +128,8 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 	switch {
 	case r.GroupVersionResource == v1beta1.PoliciesResource:
 		f.remember(after)
+	case r.GroupVersionResource == v1beta1.ClustersResource:
+		dateTaints(after)
 	case r.GroupVersionResource == v1beta1.FailoverDrillsResource && before == nil && !slices.Contains(after.GetFinalizers(), v1beta1.DrillFinalizer):
 		after.SetFinalizers(append(after.GetFinalizers(), v1beta1.DrillFinalizer))
 	case !federated(r, after):
@@ -142,6 +145,19 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 		}
 	}
 	return nil
+}
+
+// dateTaints sets since when objects have had to leave a cluster, where its taints do not say so.
+func dateTaints(cluster *unstructured.Unstructured) {
+	taints, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "taints")
+	for _, t := range taints {
+		if t := t.(map[string]any); t["effect"] == string(corev1.TaintEffectNoExecute) && t["timeAdded"] == nil {
+			t["timeAdded"] = time.Now().UTC().Format(time.RFC3339)
+		}
+	}
+	if len(taints) > 0 {
+		_ = unstructured.SetNestedSlice(cluster.Object, taints, "spec", "taints") // spec is a map
+	}
 }
 
 // validKeys refuses a ConfigMap with keys that none may have.

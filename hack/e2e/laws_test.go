@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -333,8 +334,24 @@ func TestDrain(t *testing.T) {
 			t.Errorf("undrain: %v\n%s", err, out)
 		}
 	})
-	plugin("drain", "east-a", "--ttl=1s", "--force", "--timeout=60s")
+	watcher := exec.Command(filepath.Join(s.root, "_output", "bin", "kubectl-federation"), "drain", "east-a", "--ttl=3s", "--force", "--kubeconfig", s.env["FEDERATION_KUBECONFIG"])
+	if err := watcher.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func() string {
+		out, err := s.kubectl(t, "", "get", "cluster", "east-a", "-o", "jsonpath={.metadata.annotations}")
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.Contains(out, v1beta1.DrainAnnotation) {
+			return "the drain has not begun"
+		}
+		return ""
+	})
+	_ = watcher.Process.Kill() // the drain goes on without who watches it
+	_ = watcher.Wait()
 	holds(t, "drained", map[string]int32{"east-a": 0, "east-b": 15, "west-a": 15})
+	plugin("drain", "east-a", "--timeout=60s")
 	t.Logf("drained after %.1f s", time.Since(began).Seconds())
 	began = time.Now()
 	plugin("undrain", "east-a", "--timeout=60s")

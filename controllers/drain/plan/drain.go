@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,117 +16,78 @@ var (
 	Cordon = corev1.Taint{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 )
 
-// Step is the next step.
-type Step string
-
-// The steps of a drain, and those that undo it.
-const (
-	// StepWeight: Begin.
-	StepWeight Step = "weight"
-	// StepPublish: wait until all DNS providers have the weight.
-	StepPublish Step = "publish"
-	// StepTTL: wait until no resolver has the cluster's addresses.
-	StepTTL Step = "ttl"
-	// StepTaint: add Taint.
-	StepTaint Step = "taint"
-	// StepMove: wait until the cluster is empty, then Finish.
-	StepMove Step = "move"
-
-	// StepUntaint: Untaint.
-	StepUntaint Step = "untaint"
-	// StepReturn: wait until all that is placed is ready, then End.
-	StepReturn Step = "return"
-	// StepDone: nothing.
-	StepDone Step = "done"
-)
-
-// propagationOfDNS is how long DNS servers may take to have the weight, in addition to the TTL.
-const propagationOfDNS = 2 * time.Second
-
-// Provider is how a DNS provider stands.
-type Provider struct {
-	// Published: it has all records, since then.
-	Published bool
-	Since     time.Time
+// Request asks for a drain. If somebody has taken off a taint of an earlier one, it is added again.
+func Request(c *v1beta1.Cluster, how v1beta1.ClusterDrain) {
+	c.Spec.Drain = &how
+	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
+	if err != nil || d == nil || d.Step != v1beta1.DrainStepMove {
+		return
+	}
+	if d.Empty && !(HasTaint(c, Taint) && HasTaint(c, Cordon)) {
+		d.Empty = false // it is verified, and cordoned, again
+		record(c, d)
+	}
+	AddTaint(c, Taint)
 }
 
-// Next returns the first step of a drain that the Cluster does not show as done, and for StepTTL the remaining
-// wait: from when the last provider had the weight. The last step, to see the cluster empty and cordon it, is always
-// taken.
-func Next(c *v1beta1.Cluster, now time.Time, ttl time.Duration, providers []Provider) (Step, time.Duration, error) {
+// Cancel asks for the undoing of a drain, also of one that a drill, or somebody by hand, has begun.
+func Cancel(c *v1beta1.Cluster) {
+	c.Spec.Drain = nil
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	switch {
 	case err != nil:
-		return "", 0, fmt.Errorf("cluster %s: %w", c.Name, err)
-	case d == nil, c.DNSWeight() != 0:
-		return StepWeight, 0, nil
-	case HasTaint(c, Taint):
-		return StepMove, 0, nil
-	case ttl == 0:
-		return StepTaint, 0, nil
+		delete(c.Annotations, v1beta1.DrainAnnotation) // nobody knows what was before
+		DropTaint(c, Taint)
+	case d == nil:
+		DropTaint(c, Taint)
+	case d.Step == "":
+		d.Step, d.Drill = v1beta1.DrainStepMove, ""
+		record(c, d)
 	}
-	from := d.Since.Time
-	for _, p := range providers {
-		if !p.Published {
-			return StepPublish, 0, nil
-		}
-		if p.Since.After(from) {
-			from = p.Since
-		}
-	}
-	if left := from.Add(ttl + propagationOfDNS).Sub(now); left > 0 {
-		return StepTTL, left, nil
-	}
-	return StepTaint, 0, nil
 }
 
-// NextBack returns the first step of an undrain that the Cluster does not show to be done.
-func NextBack(c *v1beta1.Cluster) Step {
-	after := c.DeepCopy()
-	Untaint(after)
-	switch {
-	case len(after.Spec.Taints) != len(c.Spec.Taints):
-		return StepUntaint
-	case c.Annotations[v1beta1.DrainAnnotation] != "":
-		return StepReturn
-	}
-	return StepDone
-}
-
-// Begin records the weight, and sets it to 0. A drain that continues keeps the record.
+// Begin sets the weight to 0 and records what it was. A cluster that is drained already, by a drill for example, keeps its
+// record; a weight that somebody has set meanwhile is what the undoing restores.
 func Begin(c *v1beta1.Cluster, now time.Time) {
 	d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation])
 	if d == nil || err != nil {
 		d = &v1beta1.Drain{DNSWeight: c.Spec.DNSWeight, Cordoned: HasTaint(c, Cordon)}
 	}
-	d.Drill = "" // a manual drain takes the cluster over from a drill
-	d.Since, d.Empty = metav1.NewTime(now.UTC().Truncate(time.Second)), false
+	if c.DNSWeight() != 0 {
+		d.DNSWeight = c.Spec.DNSWeight
+	}
+	if c.DNSWeight() != 0 || d.Since.IsZero() {
+		d.Since = metav1.NewTime(now.UTC().Truncate(time.Second))
+	}
+	d.Step, d.Drill, d.Empty = v1beta1.DrainStepDNS, "", false
 	c.Spec.DNSWeight = new(int32)
-	note(c, d)
+	record(c, d)
 }
 
-// Finish cordons an empty cluster, and records that it is empty.
-func Finish(c *v1beta1.Cluster) {
-	AddTaint(c, Cordon)
-	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); d != nil && err == nil {
-		d.Empty = true
-		note(c, d)
-	}
+// Evict adds Taint: what does not tolerate it is placed elsewhere.
+func Evict(c *v1beta1.Cluster) {
+	AddTaint(c, Taint)
+	change(c, func(d *v1beta1.Drain) { d.Step = v1beta1.DrainStepMove })
 }
 
-func note(c *v1beta1.Cluster, d *v1beta1.Drain) {
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
-	}
-	c.Annotations[v1beta1.DrainAnnotation] = d.String()
+// Finish cordons an empty cluster, and records that it is empty. The cordon says since when: a cluster that was lost before
+// was not drained before it was lost (ADR 70).
+func Finish(c *v1beta1.Cluster, now time.Time) {
+	cordon := Cordon
+	cordon.TimeAdded = new(metav1.NewTime(now.UTC().Truncate(time.Second)))
+	AddTaint(c, cordon)
+	change(c, func(d *v1beta1.Drain) { d.Empty = true })
 }
 
-// Untaint removes drain's taints.
+// Untaint removes a drain's taints.
 func Untaint(c *v1beta1.Cluster) {
 	DropTaint(c, Taint)
-	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); err == nil && d != nil && !d.Cordoned {
-		DropTaint(c, Cordon)
-	}
+	change(c, func(d *v1beta1.Drain) {
+		if !d.Cordoned {
+			DropTaint(c, Cordon)
+		}
+		d.Step, d.Empty = v1beta1.DrainStepReturn, false
+	})
 }
 
 // End restores the weight in DNS, unless somebody has changed it meanwhile.
@@ -137,6 +97,21 @@ func End(c *v1beta1.Cluster) {
 		c.Spec.DNSWeight = d.DNSWeight
 	}
 	delete(c.Annotations, v1beta1.DrainAnnotation)
+}
+
+// change changes the record of a drain, if there is one that can be read.
+func change(c *v1beta1.Cluster, how func(*v1beta1.Drain)) {
+	if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); d != nil && err == nil {
+		how(d)
+		record(c, d)
+	}
+}
+
+func record(c *v1beta1.Cluster, d *v1beta1.Drain) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[v1beta1.DrainAnnotation] = d.String()
 }
 
 // HasTaint reports whether a cluster bears a taint, by its key and effect.

@@ -11,12 +11,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DrainAnnotation is, on a Cluster that is drained or being drained, a Drain as JSON: what undrain needs to undo it
-// exactly, and what an interrupted drain needs to continue.
+// DrainAnnotation is, on a Cluster that is drained or being drained, a Drain as JSON: what the federation needs to undo it
+// exactly, and to go on with it after a restart.
 const DrainAnnotation = "federation.kubernetes.io/drain"
 
-// Drain is the state before a drain, and whether the drain is complete.
+// Steps of a drain that the federation carries out.
+const (
+	// DrainStepDNS: the weight in DNS was set to 0.
+	DrainStepDNS = "DNS"
+	// DrainStepMove: TaintDrain was added.
+	DrainStepMove = "Move"
+	// DrainStepReturn: the taints were taken off again.
+	DrainStepReturn = "Return"
+)
+
+// Drain is the state before a drain, and how far the drain is.
 type Drain struct {
+	// Step is the last step that was taken: DNS, Move or Return; "" for what a drill has taken out.
+	Step string `json:"step,omitempty"`
 	// Since is when the cluster's weight in DNS became 0, in UTC, to the second.
 	Since metav1.Time `json:"since"`
 	// DNSWeight is spec.dnsWeight before; nil where it was left out.
@@ -43,6 +55,16 @@ func ParseDrain(value string) (*Drain, error) {
 	}
 	return d, nil
 }
+
+// Reasons of events of a Cluster about its drain.
+const (
+	// EventDraining: the federation began to drain the cluster.
+	EventDraining = "Draining"
+	// EventDrained: no replica is left there, and the cluster is cordoned.
+	EventDrained = "Drained"
+	// EventUndrained: the drain is undone.
+	EventUndrained = "Undrained"
+)
 
 // Drained is what OutOfService returns for a cluster that a drain has emptied.
 const Drained = "Drained"

@@ -49,6 +49,12 @@ type ClusterSpec struct {
 	// +optional
 	DNSWeight *int32 `json:"dnsWeight,omitempty"`
 
+	// Has the federation empty the cluster, in order, and keep it empty: its weight in DNS becomes 0; when no resolver
+	// keeps its addresses any more, its replicas are placed elsewhere; when none is left there, it is cordoned. When drain is
+	// removed, the federation undoes that, in order. kubectl federation drain and undrain write it.
+	// +optional
+	Drain *ClusterDrain `json:"drain,omitempty"`
+
 	// Where the cluster is, as its operator says, so that the cluster cannot claim another place. What is left out is
 	// taken from labels of its nodes.
 	// +optional
@@ -65,6 +71,14 @@ type ClusterSpec struct {
 	// +optional
 	// +listType=set
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
+}
+
+// ClusterDrain says how to drain a cluster.
+type ClusterDrain struct {
+	// How many seconds after the change of the weight in DNS replicas may move, whatever DNS providers report, from 0 to
+	// 604800. If left out, as long as resolvers may keep an answer, from when all providers have the change.
+	// +optional
+	TTLSeconds *int32 `json:"ttlSeconds,omitempty"`
 }
 
 // ClusterTopology says where a cluster is.
@@ -134,6 +148,9 @@ type ClusterStatus struct {
 	// Where the cluster stands between serving and failed over.
 	// +optional
 	Failover *ClusterFailover `json:"failover,omitempty"`
+	// How far the drain of the cluster, or its undoing, is. Left out where there is neither.
+	// +optional
+	Drain *ClusterDrainStatus `json:"drain,omitempty"`
 }
 
 // PendingDeletions are copies in a cluster whose deletion needs approval.
@@ -233,6 +250,77 @@ type ClusterFailover struct {
 	// +optional
 	Percent int32 `json:"percent,omitempty"`
 	// Why, for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// DrainPhase is how far the drain of a cluster is.
+type DrainPhase string
+
+// Phases of a drain.
+const (
+	// DrainPublishing: the weight in DNS is 0, and not all DNS providers have it yet.
+	DrainPublishing DrainPhase = "Publishing"
+	// DrainExpiring: resolvers may keep the cluster's addresses.
+	DrainExpiring DrainPhase = "Expiring"
+	// DrainEvicting: the cluster has the taint, and is not known to be empty yet.
+	DrainEvicting DrainPhase = "Evicting"
+	// DrainDrained: no replica is left there, and the cluster is cordoned.
+	DrainDrained DrainPhase = Drained
+	// DrainReturning: the taints are off, and not all that is placed there is ready yet.
+	DrainReturning DrainPhase = "Returning"
+	// DrainBlocked: it does not go on before somebody has done something.
+	DrainBlocked DrainPhase = "Blocked"
+)
+
+// ClusterDrainStatus is how far the drain of a cluster is. Its size is bounded whatever is in the cluster.
+type ClusterDrainStatus struct {
+	// Publishing, Expiring, Evicting, Drained, Returning or Blocked.
+	Phase DrainPhase `json:"phase"`
+	// When the phase began.
+	Since metav1.Time `json:"since"`
+	// For Expiring: until when.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// What it waits for, if not for Objects: a DNS provider, an answer of the cluster, or somebody.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// How many objects it waits for: those that have replicas there, or, for Returning, do not have all ready.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+	// Replicas that are placed there, of these objects; for Returning, of all.
+	// +optional
+	Placed int64 `json:"placed,omitempty"`
+	// Replicas that the copies there ask for, or that are ready, whichever is more.
+	// +optional
+	Current int64 `json:"current,omitempty"`
+	// Replicas that are ready there.
+	// +optional
+	Ready int64 `json:"ready,omitempty"`
+	// The largest of these objects; at most 5.
+	// +optional
+	// +listType=atomic
+	Waiting []DrainObject `json:"waiting,omitempty"`
+}
+
+// DrainObject is an object that a drain, or its undoing, waits for.
+type DrainObject struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Namespace of the object.
+	Namespace string `json:"namespace"`
+	// Name of the object.
+	Name string `json:"name"`
+	// Replicas that are placed in the cluster.
+	// +optional
+	Placed int64 `json:"placed,omitempty"`
+	// Replicas that the copy in the cluster asks for.
+	// +optional
+	Current int64 `json:"current,omitempty"`
+	// Replicas that are ready in the cluster.
+	// +optional
+	Ready int64 `json:"ready,omitempty"`
+	// Why clusters are not as desired for it, as its condition Propagated says, shortened.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -26,6 +26,16 @@ func (in ClusterCondition) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterDrain) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterDrain"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterDrainStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterDrainStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterFailover) OpenAPIModelName() string {
 	return "federation.v1beta1.ClusterFailover"
 }
@@ -103,6 +113,11 @@ func (in DNSSettings) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Drain) OpenAPIModelName() string {
 	return "federation.v1beta1.Drain"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrainObject) OpenAPIModelName() string {
+	return "federation.v1beta1.DrainObject"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

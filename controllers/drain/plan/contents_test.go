@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ func TestLost(t *testing.T) {
 		if c.partly != "" {
 			cluster.Status.Conditions = append(cluster.Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterPartiallyReachable, Status: corev1.ConditionTrue, Reason: c.partly})
 		}
-		if got := isFailedOver(cluster); got != c.want {
+		if got := IsLost(cluster); got != c.want {
 			t.Errorf("%s: lost %v", name, got)
 		}
 	}
