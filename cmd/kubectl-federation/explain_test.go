@@ -90,6 +90,9 @@ func moving(t *testing.T) evidence {
 		"type": "Propagated", "status": "False", "reason": "Progressing", "lastTransitionTime": "2026-01-01T11:59:40Z",
 		"message": "east-a: shrinks from 12 to 0 as others get ready: 14 of 26 ready elsewhere; west-a: cluster cannot be reached; since 10s",
 	}}, "status", "conditions")
+	notes := o.GetAnnotations()
+	notes[v1beta1.OutOfSyncAnnotation] = v1beta1.NewOutOfSync([]v1beta1.ClusterOutOfSync{{Cluster: "east-a", Reason: "Progressing", Message: "shrinks from 12 to 0 as others get ready: 14 of 26 ready elsewhere"}}).String()
+	o.SetAnnotations(notes)
 	drained := clusterAt("east-a", 0)
 	drainplan.AddTaint(drained, drainplan.Taint)
 	e := evidenceOf(o, divided[0].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
@@ -344,14 +347,6 @@ func TestASecretSaysWhyItIsWhereItIs(t *testing.T) {
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-	}
-}
-
-func TestByCluster(t *testing.T) {
-	got := byCluster(&condition{Message: "east-a: refused; quota used up: 3; west-a: waits; 3 replicas fit in no cluster; and 7 more"})
-	want := map[string]string{"east-a": "refused; quota used up: 3", "west-a": "waits; 3 replicas fit in no cluster"}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v", got)
 	}
 }
 

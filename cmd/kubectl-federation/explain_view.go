@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -115,10 +114,10 @@ func explain(e evidence) *explanation {
 		}
 		x.Replicas = &n
 	}
-	says := byCluster(x.NotPropagated)
+	says := v1beta1.ParseOutOfSync(o.GetAnnotations()[v1beta1.OutOfSyncAnnotation])
 	for _, c := range e.clusters {
 		one := explainCluster(e, &d, p, c)
-		one.setWaitReason(c, says[c.Name], specField != "", e.now)
+		one.setWaitReason(c, says.In(c.Name), specField != "", e.now)
 		x.Placed += one.Desired
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
@@ -244,14 +243,14 @@ func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionReso
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
-// setWaitReason sets what the cluster waits for. says is the federation's message about it.
-func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says string, divided bool, now time.Time) {
+// setWaitReason sets what the cluster waits for. says is what the federation says of it, or nil.
+func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
 		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + prefixIfAny(": ", whyNotReady(c))
 	case one.WaitsFor != "":
-	case says != "":
-		one.WaitsFor = says
+	case says != nil && says.Message != "":
+		one.WaitsFor = says.Message
 	case one.Copy == copyConflict:
 		one.WaitsFor = "an object of that name that is not the federation's; delete or rename one of them"
 	case one.Copy == copyMissing:
@@ -269,27 +268,6 @@ func notReadySince(c *v1beta1.Cluster, now time.Time) string {
 	}
 	return ""
 }
-
-// byCluster takes apart the message of the condition: "east-a: why; west-a: why".
-func byCluster(c *condition) map[string]string {
-	says := map[string]string{}
-	if c == nil {
-		return says
-	}
-	last := ""
-	for _, part := range strings.Split(c.Message, "; ") {
-		name, why, ok := strings.Cut(part, ": ")
-		switch {
-		case ok && clusterName.MatchString(name):
-			says[name], last = why, name
-		case last != "" && !strings.HasPrefix(part, "and "):
-			says[last] += "; " + part // a "; " of the message itself
-		}
-	}
-	return says
-}
-
-var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // sinceWhen returns when the last decisions changed the number of a cluster; nil if they do not tell.
 func sinceWhen(history []v1beta1.PlacementDecision, cluster string) *metav1.Time {

@@ -98,6 +98,7 @@ func (s Summary) Patch() map[string]any {
 func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now string) Summary {
 	s := Summary{Version: federated.GetResourceVersion()}
 	copies = boundCopies(k, federated, copies)
+	s.annotate(federated, v1beta1.OutOfSyncAnnotation, outOfSync(federated, copies))
 	if k.Notes() {
 		s.annotate(federated, v1beta1.PropagatedAnnotation, notPropagated(federated, copies, now))
 	}
@@ -241,6 +242,20 @@ func autoscaledClusters(copies []Copy) (clusters []string) {
 		}
 	}
 	return clusters
+}
+
+// outOfSync returns the value of v1beta1.OutOfSyncAnnotation; "" if no cluster that can be reached is out of sync.
+func outOfSync(federated *unstructured.Unstructured, copies []Copy) string {
+	if federated.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending && federated.GetDeletionTimestamp() == nil {
+		return "" // it goes nowhere yet; the placement says so
+	}
+	var all []v1beta1.ClusterOutOfSync
+	for _, c := range copies {
+		if c.State != Synced && c.State != Unreachable {
+			all = append(all, v1beta1.ClusterOutOfSync{Cluster: c.Cluster, Reason: string(c.State), Message: c.Message})
+		}
+	}
+	return v1beta1.NewOutOfSync(all).String()
 }
 
 // notPropagated returns the value of v1beta1.PropagatedAnnotation; "" if no cluster reports that it is not as desired.

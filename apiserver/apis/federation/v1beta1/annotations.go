@@ -61,6 +61,9 @@ const (
 	// PropagatedAnnotation holds, as JSON, the condition Propagated of a federated object whose status has no
 	// conditions, while it is False: a cluster rejects the copy, or has a foreign object of that name.
 	PropagatedAnnotation = "federation.kubernetes.io/propagated"
+	// OutOfSyncAnnotation holds, as JSON, an OutOfSync: in which clusters a federated object is not as desired, while there
+	// are any.
+	OutOfSyncAnnotation = "federation.kubernetes.io/out-of-sync"
 	// ShardLabel is, on an object in a member, the virtual shard of its federated object: a decimal number.
 	ShardLabel = "federation.kubernetes.io/shard"
 	// ManagedByLabel marks a federation's object in a member. Its value is the UID of the federation: that of its
@@ -120,7 +123,7 @@ func NamespaceOf(namespace metav1.Object, federation string) bool {
 const MaxAnnotations = 256 << 10
 
 // DecidedAnnotations are the annotations of federated objects with what the federation decided and observed.
-var DecidedAnnotations = []string{PlacementAnnotation, CreatedPodsAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation}
+var DecidedAnnotations = []string{PlacementAnnotation, CreatedPodsAnnotation, JobRoundAnnotation, ServiceIngressesAnnotation, PropagatedAnnotation, OutOfSyncAnnotation}
 
 // Whoever has the verb on the resource by its name, not by "*", may bring decided annotations along: an account that restores backups.
 // There are no objects of that resource.
