@@ -10,7 +10,7 @@ import (
 // divideReplicas divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
 // they have.
 func (d *deciding) divideReplicas(from map[string]int64, held bool) apportion.Result {
-	r := apportion.Request{Key: d.o.Key(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
+	r := apportion.Request{Key: d.o.Key(), Group: d.o.Namespace, Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
 	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -55,11 +55,11 @@ func (s *candidate) upperLimit(held bool) (*int64, string) {
 // does not count.
 func (d *deciding) planSpread(r apportion.Request, seats []*candidate) apportion.Result {
 	candidates := slices.DeleteFunc(d.candidates(r, seats), func(c apportion.Candidate) bool { return c.Fits == 0 })
-	chosen, why := apportion.Select(r.Key, candidates, d.wants.spread)
+	chosen, why := apportion.Select(r.Group, candidates, d.wants.spread)
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(c apportion.Cluster) bool { return !chosen[c.Name] })
 	candidates = slices.DeleteFunc(candidates, func(c apportion.Candidate) bool { return !chosen[c.Name] })
 	result := apportion.Plan(r)
-	need, notes := apportion.Spread(r.Key, candidates, d.wants.spread, result.Plan, r.Replicas)
+	need, notes := apportion.Spread(r.Group, candidates, d.wants.spread, result.Plan, r.Replicas)
 	if len(need) > 0 {
 		for i := range r.Clusters {
 			if need[r.Clusters[i].Name] && r.Clusters[i].Least < 1 {

@@ -87,7 +87,7 @@ func (w *World) MostClusters(o *Object) int {
 
 // allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
 func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
-	r := apportion.Request{Key: d.o.Key(), Replicas: math.MaxInt32}
+	r := apportion.Request{Key: d.o.Key(), Group: d.o.Namespace, Replicas: math.MaxInt32}
 	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -101,12 +101,12 @@ func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
 	for i := range candidates {
 		candidates[i].Weight = cmp.Or(candidates[i].Weight, 1)
 	}
-	chosen, why := apportion.Select(r.Key, candidates, d.wants.spread)
+	chosen, why := apportion.Select(r.Group, candidates, d.wants.spread)
 	plan := map[string]int64{}
 	for name := range chosen {
 		plan[name] = 1
 	}
-	_, d.unmet = apportion.Spread(r.Key, candidates, d.wants.spread, plan, r.Replicas)
+	_, d.unmet = apportion.Spread(r.Group, candidates, d.wants.spread, plan, r.Replicas)
 	for name, because := range why {
 		d.explain(name, because)
 	}

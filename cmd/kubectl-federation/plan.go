@@ -103,6 +103,7 @@ func (o *planCommand) request() (r apportion.Request, err error) {
 		return r, err
 	}
 	r.Key, err = o.parseKey()
+	r.Group, _, _ = strings.Cut(r.Key, "/")
 	return r, err
 }
 

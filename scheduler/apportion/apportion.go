@@ -136,7 +136,8 @@ func (q *queue) Less(i, j int) bool {
 }
 
 // hasBetterClaim reports whether a has the better claim to its replica number x+1-back than b to its own: weight/(2x+1) for the
-// next, weight/(2x-1) for the last. Ties go to the slot where the replica already runs, then to the plan's order.
+// next, weight/(2x-1) for the last. Ties go to the slot where the replica already runs, then to the plan's order; among those that have a replica on top of
+// their minimum, a hash of cluster and key decides.
 func hasBetterClaim(a, b *slot, back int64) bool {
 	ax, bx := a.x-back, b.x-back
 	aHi, aLo := bits.Mul64(uint64(a.pref.Weight), uint64(2*bx+1))
@@ -147,7 +148,7 @@ func hasBetterClaim(a, b *slot, back int64) bool {
 	if aRuns, bRuns := a.Current > a.min+ax, b.Current > b.min+bx; aRuns != bRuns {
 		return aRuns
 	}
-	return a.before(b)
+	return a.beforeAt(ax, b)
 }
 
 // ratio is the fraction num/den, den > 0.

@@ -1,6 +1,7 @@
 package apportion
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -9,9 +10,12 @@ import (
 
 // Request is all that a plan depends on. The order of Clusters does not matter.
 type Request struct {
-	// Key is NAMESPACE/NAME of the object. It breaks ties differently for each object, so that single replicas of many
-	// objects do not pile up on one cluster.
+	// Key is NAMESPACE/NAME of the object. It breaks ties among clusters that have the object's replicas already, differently for
+	// each object, so that what is left over of many does not pile up on one cluster.
 	Key string
+	// Group is what the object is to be together with: its namespace, say. It breaks all other ties, alike for all objects of the
+	// group, so that those with few replicas go to the same clusters. "" is the Key.
+	Group string
 	// Replicas to place, from 0 to 2³¹-1.
 	Replicas int64
 	// Preferences of the object. Nil means all clusters alike, without rebalance.
@@ -55,9 +59,10 @@ type Result struct {
 type slot struct {
 	Cluster
 	pref    v1beta1.ClusterPreferences
-	hash    uint64
-	most    int64 // min(maximum, replicas)
-	limit   int64 // most, cut by capacity
+	first   uint64 // breaks ties for the first replica, a hash of cluster and group,
+	hash    uint64 // and for further ones: of cluster and key
+	most    int64  // min(maximum, replicas)
+	limit   int64  // most, cut by capacity
 	min     int64
 	lo, hi  int64 // bounds of x
 	x       int64 // replicas on top of min
@@ -100,7 +105,7 @@ func divideSlots(slots []*slot, replicas int64, rebalance bool) (unschedulable i
 }
 
 // candidates returns the clusters that the preferences cover, in the plan's order: weight descending, then a hash of
-// cluster and key. The others are already in the result, with zero.
+// cluster and group. The others are already in the result, with zero.
 func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) {
 	result := Result{Plan: make(map[string]int64, len(r.Clusters)), Overflow: map[string]int64{}, Reasons: map[string][]string{}}
 	all, slots := make([]slot, len(r.Clusters)), make([]*slot, 0, len(r.Clusters))
@@ -129,7 +134,7 @@ func candidates(r Request, prefs *v1beta1.ReplicaPreferences) ([]*slot, Result) 
 
 // fill fills the slot for a cluster.
 func (s *slot) fill(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
-	*s = slot{Cluster: *c, pref: pref, hash: spreadHash(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
+	*s = slot{Cluster: *c, pref: pref, first: spreadHash(c.Name, r.group()), hash: spreadHash(c.Name, r.Key), limit: r.Replicas, terse: r.Terse}
 	if pref.MaxReplicas != nil && *pref.MaxReplicas < s.limit {
 		s.limit = *pref.MaxReplicas
 		s.addReason("at most ", s.limit, " by maxReplicas")
@@ -148,6 +153,9 @@ func (s *slot) fill(c *Cluster, pref v1beta1.ClusterPreferences, r *Request) {
 		s.addReason("at least ", c.Least, " by "+c.LeastBecause)
 	}
 }
+
+// Hash is what breaks ties: the cluster with the least is the first for what has that key.
+func Hash(cluster, key string) uint64 { return spreadHash(cluster, key) }
 
 // spreadHash hashes a cluster and an object's key. FNV alone gives close values for keys that differ only in their last
 // digits, so its sum is mixed once more (the finalizer of MurmurHash3).
@@ -182,11 +190,22 @@ func (s *slot) before(o *slot) bool {
 	if s.pref.Weight != o.pref.Weight {
 		return s.pref.Weight > o.pref.Weight
 	}
-	if s.hash != o.hash {
-		return s.hash < o.hash
+	if s.first != o.first {
+		return s.first < o.first
 	}
 	return s.Name < o.Name
 }
+
+// beforeAt orders them for replica number x+1 of each. If their weights are equal, it is the same number of both.
+func (s *slot) beforeAt(x int64, o *slot) bool {
+	if x > 0 && s.pref.Weight == o.pref.Weight && s.hash != o.hash {
+		return s.hash < o.hash
+	}
+	return s.before(o)
+}
+
+// group returns the Group, or the Key where there is none.
+func (r *Request) group() string { return cmp.Or(r.Group, r.Key) }
 
 // assignMinimums gives each cluster its minimum while replicas are left, and returns the rest.
 func assignMinimums(slots []*slot, left int64) int64 {

@@ -94,17 +94,57 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestSingleReplicasSpread(t *testing.T) {
-	count := map[string]int64{}
-	for i := range 3000 {
-		r := Request{Key: fmt.Sprintf("default/web-%d", i), Replicas: 1, Clusters: []Cluster{{Name: "east-a"}, {Name: "east-b"}, {Name: "west-a"}}}
-		for name, n := range Plan(r).Plan {
-			count[name] += n
+// Of many groups, and of many objects without one, single replicas are even; so are what is left over of larger objects of one.
+func TestTiesAreEven(t *testing.T) {
+	for name, of := range map[string]func(i int) Request{
+		"single replicas of many objects": func(i int) Request { return Request{Key: fmt.Sprintf("default/web-%d", i), Replicas: 1} },
+		"single replicas of many groups":  func(i int) Request { return Request{Key: "web", Group: fmt.Sprintf("team-%d", i), Replicas: 1} },
+		"larger objects of one group": func(i int) Request {
+			return Request{Key: fmt.Sprintf("default/web-%d", i), Group: "default", Replicas: 4}
+		},
+	} {
+		count := map[string]int64{}
+		for i := range 3000 {
+			r := of(i)
+			r.Clusters = []Cluster{{Name: "east-a"}, {Name: "east-b"}, {Name: "west-a"}}
+			for name, n := range Plan(r).Plan {
+				count[name] += n - r.Replicas/3
+			}
+		}
+		for cluster, n := range count {
+			if n < 800 || n > 1200 {
+				t.Errorf("%s: %s has %d of 3000, want about 1000", name, cluster, n)
+			}
 		}
 	}
-	for name, n := range count {
-		if n < 800 || n > 1200 {
-			t.Errorf("%s has %d of 3000 single replicas, want about 1000", name, n)
+}
+
+// Objects of a group with fewer replicas than there are clusters are together: the clusters of the smaller are among those of the
+// larger.
+func TestSmallObjectsOfAGroupAreTogether(t *testing.T) {
+	for group := range 50 {
+		var smaller map[string]int64
+		for replicas := range int64(6) {
+			var first map[string]int64
+			for i := range 20 {
+				r := Request{Key: fmt.Sprint("ns/", i), Group: fmt.Sprint("team-", group), Replicas: replicas}
+				for c := range 5 {
+					r.Clusters = append(r.Clusters, Cluster{Name: fmt.Sprint("c", c)})
+				}
+				plan := Plan(r).Plan
+				if first == nil {
+					first = plan
+				}
+				if !maps.Equal(plan, first) {
+					t.Fatalf("%d replicas of a group: %v and %v", replicas, first, plan)
+				}
+			}
+			for name, n := range smaller {
+				if first[name] < n {
+					t.Fatalf("%d replicas go to %v, one less to %v", replicas, first, smaller)
+				}
+			}
+			smaller = first
 		}
 	}
 }
@@ -308,7 +348,7 @@ func randomRequest(rng *rand.Rand) Request {
 	if rng.Intn(3) > 0 {
 		prefs.Clusters[v1beta1.AnyCluster] = v1beta1.ClusterPreferences{Weight: rng.Int63n(3)}
 	}
-	r := Request{Key: fmt.Sprint("ns/", rng.Intn(9)), Replicas: rng.Int63n(60), Preferences: prefs}
+	r := Request{Key: fmt.Sprint("ns/", rng.Intn(9)), Group: []string{"", "ns"}[rng.Intn(2)], Replicas: rng.Int63n(60), Preferences: prefs}
 	for i := range rng.Intn(7) {
 		c := Cluster{Name: fmt.Sprint("c", i)}
 		if rng.Intn(2) == 0 {

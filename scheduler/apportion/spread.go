@@ -73,9 +73,9 @@ type pool struct {
 }
 
 // Select chooses the candidates that the upper bounds of spread constraints allow: first groups that can meet the lower
-// bounds, then those where most replicas run, then by room, weight, and a hash of the key. For each candidate left out
+// bounds, then those where most replicas run, then by room, weight, and a hash of the group (Request.Group). For each candidate left out
 // it returns the reason. The order of candidates does not matter.
-func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadConstraint) (chosen map[string]bool, why map[string]string) {
+func Select(group string, candidates []Candidate, constraints []v1beta1.SpreadConstraint) (chosen map[string]bool, why map[string]string) {
 	chosen, why = map[string]bool{}, map[string]string{}
 	left := make([]*Candidate, 0, len(candidates))
 	for i := range candidates {
@@ -86,7 +86,7 @@ func Select(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 		if c.MaxGroups == nil {
 			continue
 		}
-		pools := poolCandidates(key, left, by, finerConstraints(constraints, i))
+		pools := poolCandidates(group, left, by, finerConstraints(constraints, i))
 		take := coverConstraints(pools, constraints, i, int(*c.MaxGroups))
 		left = nil
 		for _, p := range pools {
@@ -116,14 +116,14 @@ func finerConstraints(all []v1beta1.SpreadConstraint, i int) (out []v1beta1.Spre
 }
 
 // poolCandidates groups candidates, the best group first.
-func poolCandidates(key string, candidates []*Candidate, by v1beta1.SpreadBy, finer []v1beta1.SpreadConstraint) []*pool {
+func poolCandidates(group string, candidates []*Candidate, by v1beta1.SpreadBy, finer []v1beta1.SpreadConstraint) []*pool {
 	byName := map[string]*pool{}
 	var pools []*pool
 	for _, c := range candidates {
 		name := c.groupOf(by)
 		p := byName[name]
 		if p == nil {
-			p = &pool{name: name, hash: spreadHash(name, key)}
+			p = &pool{name: name, hash: spreadHash(name, group)}
 			byName[name] = p
 			pools = append(pools, p)
 		}
@@ -169,7 +169,7 @@ func coverConstraints(pools []*pool, constraints []v1beta1.SpreadConstraint, i, 
 
 // Spread returns the candidates that must have at least one replica for a plan to meet the lower bounds of spread
 // constraints, and the bounds that cannot be met. It returns none if the plan already meets them.
-func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadConstraint, plan map[string]int64, replicas int64) (need map[string]bool, notes []string) {
+func Spread(group string, candidates []Candidate, constraints []v1beta1.SpreadConstraint, plan map[string]int64, replicas int64) (need map[string]bool, notes []string) {
 	able := make([]*Candidate, 0, len(candidates))
 	for i := range candidates {
 		if c := candidates[i]; c.Fits > 0 && (c.Weight > 0 || plan[c.Name] > 0) {
@@ -184,7 +184,7 @@ func Spread(key string, candidates []Candidate, constraints []v1beta1.SpreadCons
 		if least < 2 {
 			continue
 		}
-		pools := poolCandidates(key, able, by, finerConstraints(constraints, i))
+		pools := poolCandidates(group, able, by, finerConstraints(constraints, i))
 		if int64(len(pools)) < least {
 			notes = append(notes, fmt.Sprintf("only %d of %d %ss that the spread constraint asks for can be used", len(pools), c.MinGroups, strings.ToLower(string(by))))
 		}
