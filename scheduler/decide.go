@@ -35,6 +35,8 @@ type Decision struct {
 	Stranded int64
 	// Notes are further remarks on the decision.
 	Notes []string
+	// Together are the clusters in which its policy keeps all that it governs; nil if it does not, or no cluster can be used.
+	Together []string
 	// Reasons has, by cluster, what made its number, in the order of application.
 	Reasons map[string][]string
 	// KeepsReplicas: some cluster keeps more than its minimum only because it had that before, as rebalance is off.
@@ -58,8 +60,9 @@ type deciding struct {
 	demand   apportion.Demand
 	seats    []candidate // the selected clusters, by name
 	unmet    []string
-	left     []string // notes on clusters that have left the federation
-	stranded bool     // no cluster can be used
+	left     []string  // notes on clusters that have left the federation
+	stranded bool      // no cluster can be used
+	with     *together // where the others of its policy are, if they are to be together
 	reasons  map[string][]string
 	quiet    bool // no reasons
 
@@ -112,6 +115,7 @@ func (d *deciding) findCandidates() {
 	if d.o.Divided && d.w.Ledger.Limits() {
 		d.demand = d.w.Ledger.Demand(d.o.Requests())
 	}
+	d.gather()
 	d.seats = make([]candidate, 0, len(d.w.Clusters))
 	for i, c := range d.w.Clusters {
 		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
@@ -120,6 +124,11 @@ func (d *deciding) findCandidates() {
 		}
 		d.seats = append(d.seats, candidate{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
 		s := &d.seats[len(d.seats)-1]
+		if why := d.keepsApart(s); why != "" {
+			d.seats = d.seats[:len(d.seats)-1]
+			d.explain(c.Name, why)
+			continue
+		}
 		d.applyConstraints(s)
 		if d.o.Divided {
 			d.applyCapacity(s)
@@ -155,6 +164,9 @@ func (d *deciding) introduceCandidate(s *candidate) {
 	}
 	for _, why := range append(d.wants.selected(s.cluster), d.tolerated(s.cluster)...) {
 		d.explain(s.cluster.Name, why)
+	}
+	if d.with != nil && slices.Contains(d.with.clusters, s.cluster.Name) {
+		d.explain(s.cluster.Name, d.isTogether())
 	}
 	if s.because != "" {
 		d.explain(s.cluster.Name, s.because)
@@ -291,9 +303,9 @@ func (d *deciding) notes() []string {
 	case d.result.Placement.Everywhere:
 		return nil
 	case len(d.seats) == 0 && d.o.Follow == nil:
-		return append([]string{"no cluster is selected"}, d.unmet...)
+		return slices.Concat([]string{"no cluster is selected"}, d.notTogether(), d.unmet)
 	}
-	return slices.Concat(d.unmet, d.left)
+	return slices.Concat(d.unmet, d.left, d.notTogether())
 }
 
 // equalPlacements reports whether two placements are equal, apart from their history.

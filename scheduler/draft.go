@@ -10,7 +10,7 @@ import (
 // divideReplicas divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
 // they have.
 func (d *deciding) divideReplicas(from map[string]int64, held bool) apportion.Result {
-	r := apportion.Request{Key: d.o.Key(), Group: d.o.Namespace, Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
+	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
 	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -26,6 +26,14 @@ func (d *deciding) divideReplicas(from map[string]int64, held bool) apportion.Re
 		return apportion.Plan(r)
 	}
 	return d.planSpread(r, seats)
+}
+
+// group returns what breaks the ties for an object's first replicas: its namespace, unless its policy asks for the contrary.
+func (d *deciding) group() string {
+	if p := d.wants.policy; p != nil && p.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityNone {
+		return d.o.Key()
+	}
+	return d.o.Namespace
 }
 
 // keptReplicas returns how many replicas a lost cluster with their volumes keeps, whatever others should have: all, unless the

@@ -205,7 +205,7 @@ func (d *deciding) giveUpSurplus(base, full apportion.Result, goal map[string]in
 	}
 	give := min(max(0, rises-base.Unschedulable), sum(part))
 	cutGains(goal, base.Plan, max(0, rises-base.Unschedulable)-give)
-	r := apportion.Request{Key: d.o.Key(), Group: d.o.Namespace, Replicas: sum(high) - give, Preferences: boundedPreferences(low, high, part), Terse: true}
+	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: sum(high) - give, Preferences: boundedPreferences(low, high, part), Terse: true}
 	for name := range high {
 		r.Clusters = append(r.Clusters, apportion.Cluster{Name: name, Current: high[name]})
 	}

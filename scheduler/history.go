@@ -134,7 +134,11 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 		}
 	}
 	for _, name := range sortedNames(last.Clusters) {
-		if !seen[name] {
+		if !seen[name] && d.with != nil && d.with.why[name] != "" {
+			parts = append(parts, fmt.Sprintf("cluster %s: %s", name, d.with.why[name]))
+		} else if !seen[name] && d.with != nil && d.w.knows(name) {
+			parts = append(parts, d.isTogether())
+		} else if !seen[name] {
 			parts = append(parts, fmt.Sprintf("cluster %s is not selected, or has left the federation", name))
 		}
 	}

@@ -78,7 +78,24 @@ func (w *walk) newPolicy() {
 		}
 	}
 	spec.Failover = &v1beta1.FailoverPolicy{Disabled: w.rng.Intn(8) == 0, Failback: []v1beta1.Failback{"", v1beta1.FailbackImmediate, v1beta1.FailbackNever}[w.rng.Intn(3)]}
+	spec.WorkloadAffinity = []v1beta1.WorkloadAffinity{"", v1beta1.WorkloadAffinityNone, v1beta1.WorkloadAffinityRequired}[w.rng.Intn(3)]
 	w.say("policy %s", asText(w.policy.Spec))
+}
+
+// together checks that a policy which keeps what it governs together has it in its clusters, and keeps these in its status.
+func (w *walk) together(world *World, d *Decision) {
+	clusters, home, ok := world.Together(w.policy, w.now)
+	for name, n := range d.Placement.Clusters {
+		if ok && n > 0 && len(clusters) > 0 && !slices.Contains(clusters, name) {
+			w.fatal("%s has %d, and the policy is in %v", name, n, clusters)
+		}
+	}
+	next := w.policy.DeepCopy()
+	if next.Status.Home = home; !ok || len(clusters) > 0 {
+		next.Status.Clusters = clusters
+	}
+	w.policy = next
+	w.say("together in %v, home %v", clusters, home)
 }
 
 var coarse = []v1beta1.SpreadBy{v1beta1.SpreadByRegion, v1beta1.SpreadByZone, v1beta1.SpreadByCluster}
@@ -156,6 +173,7 @@ func (w *walk) step() {
 	}
 	w.order(d)
 	w.limits(before, &d)
+	w.together(world, &d)
 	world.Take(&w.o, &d)
 	next := d.Placement
 	w.o.Current = &next
@@ -219,6 +237,9 @@ func (w *walk) limits(before *v1beta1.Placement, d *Decision) {
 	}
 	usable := false
 	for _, c := range w.clusters {
+		if w.policy.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityRequired && !slices.Contains(d.Together, c.Name) {
+			continue // it is in no other
+		}
 		usable = usable || (c.Phase() == v1beta1.PhaseServing || c.Phase() == v1beta1.PhaseFailingBack) && len(c.Spec.Taints) == 0
 	}
 	ledger := w.world(w.clusters).Ledger

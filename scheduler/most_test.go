@@ -34,6 +34,7 @@ func TestMostClusters(t *testing.T) {
 		"by annotation":                 {chosen, []*v1beta1.PlacementPolicy{selects("a", 0, named)}, 1},
 		"by a policy":                   {cron, []*v1beta1.PlacementPolicy{selects("a", 0, named)}, 1},
 		"in one region":                 {cron, []*v1beta1.PlacementPolicy{selects("a", 0, byRegion)}, 2},
+		"together in one":               {cron, []*v1beta1.PlacementPolicy{selects("a", 0, v1beta1.PlacementPolicySpec{WorkloadAffinity: v1beta1.WorkloadAffinityRequired})}, 1},
 		"only the policy that governs":  {cron, []*v1beta1.PlacementPolicy{selects("a", 0, named), selects("b", 1, v1beta1.PlacementPolicySpec{})}, 3},
 		"a policy of another namespace": {cron, []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}, Spec: selects("a", 0, named).Spec}}, 3},
 	} {

@@ -21,6 +21,9 @@ func (w *World) Steady(o *Object) bool {
 		return false
 	}
 	wants := wantsOf(o, w)
+	if wants.policy != nil && wants.policy.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityRequired {
+		return false // it may have to go where the others go
+	}
 	return !wants.preferences.Rebalance && minimumsAreMet(wants.preferences, p) && w.mayStay(o, &wants) && w.spreadIsMet(o, &wants)
 }
 

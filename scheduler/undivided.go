@@ -82,12 +82,15 @@ func (w *World) MostClusters(o *Object) int {
 			d.seats = append(d.seats, candidate{cluster: c, group: w.groups[i]})
 		}
 	}
+	if p := d.wants.policy; p != nil && p.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityRequired {
+		return min(len(d.allClusters(nil)), (&gathering{p: p}).most())
+	}
 	return len(d.allClusters(nil))
 }
 
 // allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
 func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
-	r := apportion.Request{Key: d.o.Key(), Group: d.o.Namespace, Replicas: math.MaxInt32}
+	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: math.MaxInt32}
 	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]

@@ -53,6 +53,9 @@ type policy struct {
 	hash      string            // of what decisions depend on
 	once      sync.Once
 	refusals  map[string]string // by cluster: why spec.clusters does not select it
+	ranking   sync.Once
+	ranked    []string       // the clusters in the policy's order,
+	position  map[string]int // and where each is in that
 }
 
 // NewWorld parses clusters and policies. It does not change them.
@@ -97,7 +100,11 @@ func readPolicy(p *v1beta1.PlacementPolicy) *policy {
 		out.selectors[i] = selector
 	}
 	s := p.Spec
-	out.hash = hashOf(s.Clusters, s.SpreadConstraints, s.ReplicaPreferences, s.Tolerations, s.Failover)
+	of := []any{s.Clusters, s.SpreadConstraints, s.ReplicaPreferences, s.Tolerations, s.Failover}
+	if s.WorkloadAffinity != "" {
+		of = append(of, s.WorkloadAffinity)
+	}
+	out.hash = hashOf(of...)
 	return out
 }
 
@@ -159,6 +166,11 @@ func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
 // TakesReferences reports whether any policy of a namespace takes along what workloads refer to.
 func (w *World) TakesReferences(namespace string) bool {
 	return slices.ContainsFunc(w.byNamespace[namespace], func(p *policy) bool { return p.Spec.PropagateReferences })
+}
+
+func (w *World) knows(cluster string) bool {
+	_, known := w.index[cluster]
+	return known
 }
 
 // Take takes from the ledger what a decision adds to clusters.

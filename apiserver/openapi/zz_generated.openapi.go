@@ -4545,6 +4545,13 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref common.Ref
 							},
 						},
 					},
+					"workloadAffinity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whether what the policy governs goes to the same clusters: Required, Preferred (default) or None. Required: all of it is in the same clusters, one unless spreadConstraints ask for more, and moves from there as one. Preferred: objects with fewer replicas than there are clusters go where the others of the namespace go, while there is room. None: each goes where it likes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"replicaPreferences": {
 						SchemaProps: spec.SchemaProps{
 							Description: "How replicas divide. The annotation of the object's kind (replica-set-preferences and so on) replaces it.",
@@ -4642,6 +4649,46 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref common.R
 							Description: "Objects that the policy governs.",
 							Type:        []string{"integer"},
 							Format:      "int32",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters in which all that it governs is, with workloadAffinity Required.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"home": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The clusters in which it was before it was moved off one that was lost or drained: it goes back when all of these serve.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
 						},
 					},
 					"conditions": {

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -53,6 +54,7 @@ func validatePolicySpec(s *v1beta1.PlacementPolicySpec, path *field.Path) field.
 	errs := validateSelectors(s.ResourceSelectors, path.Child("resourceSelectors"))
 	errs = append(errs, validateAffinity(s.Clusters, path.Child("clusters"))...)
 	errs = append(errs, validateSpread(s.SpreadConstraints, path.Child("spreadConstraints"))...)
+	errs = append(errs, validateWorkloadAffinity(s, path)...)
 	errs = append(errs, validatePreferences(s.ReplicaPreferences, path.Child("replicaPreferences"))...)
 	if s.DNS != nil {
 		errs = append(errs, s.DNS.Validate(path.Child("dns"))...)
@@ -114,6 +116,28 @@ func validateSpread(constraints []v1beta1.SpreadConstraint, path *field.Path) (e
 		}
 		seen[c.SpreadBy] = true
 		errs = append(errs, validateGroups(c, at)...)
+	}
+	return errs
+}
+
+var workloadAffinities = []v1beta1.WorkloadAffinity{v1beta1.WorkloadAffinityNone, v1beta1.WorkloadAffinityPreferred, v1beta1.WorkloadAffinityRequired}
+
+// validateWorkloadAffinity checks it, and that as many clusters as are allowed can be in as many groups as are asked for: what is
+// together is in no others.
+func validateWorkloadAffinity(s *v1beta1.PlacementPolicySpec, path *field.Path) (errs field.ErrorList) {
+	if s.WorkloadAffinity == "" {
+		return nil
+	}
+	if errs = oneOf(s.WorkloadAffinity, workloadAffinities, path.Child("workloadAffinity")); s.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
+		return errs
+	}
+	for _, most := range s.SpreadConstraints {
+		for i, c := range s.SpreadConstraints {
+			if most.SpreadBy == v1beta1.SpreadByCluster && most.MaxGroups != nil && c.MinGroups > *most.MaxGroups {
+				errs = append(errs, field.Invalid(path.Child("spreadConstraints").Index(i).Child("minGroups"), c.MinGroups,
+					fmt.Sprintf("must be no more than the %d clusters that maxGroups allows: with workloadAffinity Required all is in these", *most.MaxGroups)))
+			}
+		}
 	}
 	return errs
 }

@@ -226,6 +226,7 @@ var furthers = []string{
 	"", "", "  propagateReferences: true\n", "  rollout: {strategy: OneClusterAtATime}\n", "  rollout: {strategy: OneClusterAtATime, order: [west-a], paused: true}\n",
 	"  failover: {disabled: true}\n", "  failover: {gracePeriodSeconds: 90, failback: Immediate}\n", "  failover: {failback: Never}\n",
 	"  replicaPreferences: {rebalance: true, clusters: {east-a: {weight: 3}, \"*\": {weight: 1}}}\n  priority: 5\n",
+	"  workloadAffinity: Required\n",
 }
 
 // policy makes, changes or deletes the one policy.

@@ -245,6 +245,7 @@ func (c *Controller) placeObject(i *item, w *scheduler.World, now time.Time) (ch
 	d := scheduler.Decide(i.Object, w, now)
 	c.lookAgain(i.key, d.LookAgain, now)
 	c.recordGoverning(i.key, d.Policy)
+	c.recordTogether(i, &d)
 	c.state.assign(&i.Object, &d, now)
 	if len(d.Placement.Overflow) > 0 || d.Placement.Unschedulable > 0 {
 		c.state.short[i.key] = true

@@ -59,6 +59,16 @@ func (c *Controller) recordGoverning(k key, policy string) {
 	}
 }
 
+// recordTogether enqueues a policy whose status does not say yet where all that it governs is.
+func (c *Controller) recordTogether(i *item, d *scheduler.Decision) {
+	if d.Together == nil {
+		return
+	}
+	if p := c.state.world.Policy(&i.Object); p != nil && !slices.Equal(p.Status.Clusters, d.Together) {
+		c.policies.AddAfter(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, gather)
+	}
+}
+
 func (t *tally) count(policy types.NamespacedName) int32 {
 	t.Lock()
 	defer t.Unlock()
@@ -98,12 +108,17 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	p := readPolicy(u)
 	status := p.Status.DeepCopy()
 	status.ObservedGeneration, status.Objects = p.Generation, c.tally.count(name)
+	if clusters, home, ok := scheduler.NewWorld(c.joinedClusters(), []*v1beta1.PlacementPolicy{p}).Together(p, time.Now()); !ok || len(clusters) > 0 {
+		status.Clusters, status.Home = clusters, home // if none can be used, all stays
+	}
 	changed := meta.SetStatusCondition(&status.Conditions, c.acceptedCondition(p))
-	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects {
+	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects &&
+		slices.Equal(status.Clusters, p.Status.Clusters) && slices.Equal(status.Home, p.Status.Home) {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{
 		"observedGeneration": status.ObservedGeneration, "objects": status.Objects, "conditions": status.Conditions, // 0 is written, too
+		"clusters": status.Clusters, "home": status.Home,
 	}})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +28,6 @@ spec:
   clusters: {names: [%s]}
 `
 	decisions := s.fed.dyn.Resource(v1beta1.PlacementDecisionsResource).Namespace(ns)
-	members := slices.Sorted(maps.Keys(s.members))
 	selected := metav1.ListOptions{LabelSelector: v1beta1.PlacementKeyLabel + "=" + key}
 	is := func(want ...string) func() string {
 		return func() string {
@@ -67,10 +65,10 @@ spec:
     metadata: {labels: {app: decided}}
     spec: {containers: [{name: web, image: web}]}
 `)
-	all := "configmap-decided-0: " + strings.Join(members, " ")
+	all := "configmap-decided-0: " + strings.Join(names, " ")
 	took := eventually(t, 30*time.Second, is(all, "deployment-decided-0: east-a west-a"))
 	t.Logf("published %v after kubectl apply ended", took.Round(10*time.Millisecond))
-	for _, name := range members { // what is referred to exists
+	for _, name := range names { // what is referred to exists
 		if _, err := s.fed.dyn.Resource(v1beta1.PlacementDecisionsResource.GroupVersion().WithResource("clusterprofiles")).Namespace(v1beta1.FederationNamespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -113,13 +111,13 @@ spec:
 }
 
 // clustersOf returns the clusters that a PlacementDecision names.
-func clustersOf(u *unstructured.Unstructured) (names []string) {
+func clustersOf(u *unstructured.Unstructured) (in []string) {
 	all, _, _ := unstructured.NestedSlice(u.Object, "decisions")
 	for _, d := range all {
 		name, _, _ := unstructured.NestedString(d.(map[string]any), "clusterProfileRef", "name")
-		names = append(names, name)
+		in = append(in, name)
 	}
-	return names
+	return in
 }
 
 func versions(t *testing.T, of metav1.ListOptions) string {

@@ -48,6 +48,12 @@ type PlacementPolicySpec struct {
 	// +listMapKey=spreadBy
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
+	// Whether what the policy governs goes to the same clusters: Required, Preferred (default) or None. Required: all of it is in the
+	// same clusters, one unless spreadConstraints ask for more, and moves from there as one. Preferred: objects with fewer replicas
+	// than there are clusters go where the others of the namespace go, while there is room. None: each goes where it likes.
+	// +optional
+	WorkloadAffinity WorkloadAffinity `json:"workloadAffinity,omitempty"`
+
 	// How replicas divide. The annotation of the object's kind (replica-set-preferences and so on)
 	// replaces it.
 	// +optional
@@ -138,6 +144,19 @@ type SpreadConstraint struct {
 	MaxGroups *int32 `json:"maxGroups,omitempty"`
 }
 
+// WorkloadAffinity says whether objects go to the same clusters.
+type WorkloadAffinity string
+
+// Affinities between what a policy governs.
+const (
+	// WorkloadAffinityRequired: all is in the same clusters.
+	WorkloadAffinityRequired WorkloadAffinity = "Required"
+	// WorkloadAffinityPreferred: objects with few replicas go where the others of their namespace go.
+	WorkloadAffinityPreferred WorkloadAffinity = "Preferred"
+	// WorkloadAffinityNone: objects with few replicas are spread over the clusters.
+	WorkloadAffinityNone WorkloadAffinity = "None"
+)
+
 // Failback says how replicas come back to a cluster that has returned.
 type Failback string
 
@@ -224,6 +243,14 @@ type PlacementPolicyStatus struct {
 	// Objects that the policy governs.
 	// +optional
 	Objects int32 `json:"objects,omitempty"`
+	// The clusters in which all that it governs is, with workloadAffinity Required.
+	// +optional
+	// +listType=set
+	Clusters []string `json:"clusters,omitempty"`
+	// The clusters in which it was before it was moved off one that was lost or drained: it goes back when all of these serve.
+	// +optional
+	// +listType=set
+	Home []string `json:"home,omitempty"`
 	// Accepted: False with a reason where a kind that is named cannot be spread.
 	// +optional
 	// +listType=map
