@@ -56,11 +56,14 @@ type Request struct {
 	// TokenLifetime is what is asked for of the token, and the most that the account may ask for later. 0: what the federation says of
 	// itself. Only for Join.
 	TokenLifetime time.Duration
-	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
-	Also          []*unstructured.Unstructured
+	// MemberDynamic reaches the cluster, as Member does. Without it the cluster is not told who it is, by ClusterProperties. Only for Join.
 	MemberDynamic dynamic.Interface
+	// Also are objects that are installed in the member by MemberDynamic, and go when it leaves. Only for Join.
+	Also []*unstructured.Unstructured
 	// Say, if set, is told of each step, for people.
 	Say func(format string, args ...any)
+
+	federationName string // "" if the federation does not say
 }
 
 func (r *Request) say(format string, args ...any) {
@@ -97,11 +100,11 @@ func Join(ctx context.Context, r Request) error {
 	if err := r.refuseAlias(ctx); err != nil {
 		return err
 	}
-	if r.TokenLifetime == 0 {
-		if r.TokenLifetime, err = tokenLifetime(ctx, r.Federation); err != nil {
-			return err
-		}
+	info, err := federationInfo(ctx, r.Federation)
+	if err != nil {
+		return err
 	}
+	r.federationName, r.TokenLifetime = info.Name, cmp.Or(r.TokenLifetime, info.MemberTokenLifetime, credential.TokenLifetime)
 	token, err := r.prepareMember(ctx, uid)
 	if err != nil {
 		return fmt.Errorf("in the cluster that joins: %w", err)
@@ -112,17 +115,16 @@ func Join(ctx context.Context, r Request) error {
 	return nil
 }
 
-// tokenLifetime is how long the federation wants tokens of members to last.
-func tokenLifetime(ctx context.Context, federation kubernetes.Interface) (time.Duration, error) {
+// federationInfo is what the federation says of itself: what it is called, and how long it wants tokens of members to last.
+func federationInfo(ctx context.Context, federation kubernetes.Interface) (v1beta1.Info, error) {
 	m, err := federation.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return credential.TokenLifetime, nil // it asks for another one by itself soon
+		return v1beta1.Info{}, nil // it asks for another token by itself soon
 	}
 	if err != nil {
-		return 0, fmt.Errorf("how long the federation wants tokens to last: %w", err)
+		return v1beta1.Info{}, fmt.Errorf("what the federation says of itself: %w", err)
 	}
-	info, err := v1beta1.ParseInfo(m.Data)
-	return cmp.Or(info.MemberTokenLifetime, credential.TokenLifetime), err
+	return v1beta1.ParseInfo(m.Data)
 }
 
 // serverAddress is the part of a server's URL that a Cluster has: host and port, https implied.

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	if err := r.ensureFences(ctx, uid, meta); err != nil {
 		return "", err
 	}
-	if err := r.installAlso(ctx, meta); err != nil {
+	if err := errors.Join(r.ensureProperties(ctx, meta), r.installAlso(ctx, meta)); err != nil {
 		return "", err
 	}
 	r.say("account %s/%s may read and write what is propagated%s%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy],

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,9 +27,11 @@ func ReplaceAccount(ctx context.Context, r Request, secret string, forgotten tim
 	if err != nil {
 		return err
 	}
-	if r.TokenLifetime, err = tokenLifetime(ctx, r.Federation); err != nil {
+	info, err := federationInfo(ctx, r.Federation)
+	if err != nil {
 		return err
 	}
+	r.TokenLifetime = cmp.Or(info.MemberTokenLifetime, credential.TokenLifetime)
 	account := AccountName(uid)
 	role, err := r.Member.RbacV1().ClusterRoles().Get(ctx, account, metav1.GetOptions{})
 	if err != nil {

@@ -43,7 +43,8 @@ func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
 
 In the cluster it makes the namespace federation-system with an account that may do what
 propagation needs and no more, and fences (ValidatingAdmissionPolicies) that hold it to
-objects of the federation, outside of protected namespaces; at the federation a Cluster and a Secret with the account's
+objects of the federation, outside of protected namespaces, and ClusterProperties that say what the cluster and the
+federation are called; at the federation a Cluster and a Secret with the account's
 token, which the federation renews by itself. Joining again refreshes all of this.
 
 You need an administrator's rights in the cluster for this, once. At the federation you need the cluster role
@@ -121,12 +122,16 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	dynamicMember, err := dynamic.NewForConfig(member)
+	if err != nil {
+		return err
+	}
 	server := member.Host
 	if o.address != "" {
 		server = "https://" + o.address
 	}
 	r := join.Request{
-		Name: name, Federation: core, FederationDynamic: dyn, Member: client, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
+		Name: name, Federation: core, FederationDynamic: dyn, Member: client, MemberDynamic: dynamicMember, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
 		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {

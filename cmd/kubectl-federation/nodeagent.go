@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -86,9 +85,6 @@ func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kub
 	}
 	a.serveFederation(string(system.UID), info)
 	if err := a.refuseBesideKubeProxy(ctx, r.Member); err != nil {
-		return err
-	}
-	if r.MemberDynamic, err = dynamic.NewForConfig(member); err != nil {
 		return err
 	}
 	r.Also, err = a.objects(member.Host)

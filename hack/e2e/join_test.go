@@ -14,6 +14,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -65,6 +67,51 @@ func TestLeaveAndJoinAgain(t *testing.T) {
 	replicasOf(t, "leaves", 6, names...)
 	if after := uids(t, "east-a"); !maps.Equal(before, after) {
 		t.Errorf("copies were made anew: %v, before %v", after, before)
+	}
+}
+
+// TestClusterProperties: each cluster says who it is and of which cluster set, while it is a member. What another one has said stays.
+func TestClusterProperties(t *testing.T) {
+	resource := schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1beta1", Resource: "clusterproperties"}
+	says := func(member, name string) string {
+		u, err := s.members[member].dyn.Resource(resource).Get(context.Background(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _, _ := unstructured.NestedString(u.Object, "spec", "value")
+		return value
+	}
+	const itself, set = "cluster.clusterset.k8s.io", "clusterset.k8s.io"
+	for _, member := range names {
+		if is, of := says(member, itself), says(member, set); is != member || of != s.env["FEDERATION_NAME"] {
+			t.Errorf("%s says that it is %q of %q, want it of %q", member, is, of, s.env["FEDERATION_NAME"])
+		}
+	}
+
+	t.Cleanup(func() { joinAgain(t, "west-a") })
+	if out, err := s.plugin(t, "unjoin", "west-a", "--yes"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	eventually(t, 30*time.Second, func() string {
+		if is, of := says("west-a", itself), says("west-a", set); is != "" || of != "" {
+			return fmt.Sprintf("after unjoin it says that it is %q of %q", is, of)
+		}
+		return ""
+	})
+	other := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "about.k8s.io/v1beta1", "kind": "ClusterProperty", "metadata": map[string]any{"name": set}, "spec": map[string]any{"value": "another"},
+	}}
+	properties := s.members["west-a"].dyn.Resource(resource)
+	if _, err := properties.Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return properties.Delete(ctx, set, metav1.DeleteOptions{}) })
+	joinAgain(t, "west-a")
+	if is, of := says("west-a", itself), says("west-a", set); is != "west-a" || of != "another" {
+		t.Errorf("joined beside another cluster set, it says that it is %q of %q", is, of)
 	}
 }
 
