@@ -51,7 +51,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 // release ends what a write that did not come about took from others, and lets them go on.
 func (c *Controller) release(m *member, k key) {
 	if m.Release(k).GivesBack(ledger.Reservation{}) {
-		c.wakeWaiting(k)
+		c.wakeOthers(k, m)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Ste
 		c.setWaiting(k, m.Name, false)
 	}
 	if before.GivesBack(now) {
-		c.wakeWaiting(k)
+		c.wakeOthers(k, m)
 	}
 	return step
 }

@@ -333,6 +333,20 @@ func (t *triggers) wakeWaiting(k key) {
 	}
 }
 
+// wakeOthers enqueues an object where it waits for others, except in one member and in those that refuse it: these have retries
+// of their own, and would wake each other without end.
+func (t *triggers) wakeOthers(k key, but *member) {
+	for _, cluster := range t.waitingFor(k) {
+		m := t.member(cluster)
+		if m == nil || m == but {
+			continue
+		}
+		if _, last := m.Read(k); last.State != plan.Rejected && last.State != plan.Conflict {
+			m.queue.Add(k)
+		}
+	}
+}
+
 // wakeAllWaiting enqueues everything that waits: a member came or went.
 func (t *triggers) wakeAllWaiting() {
 	for _, k := range t.thatWait() {
