@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"fmt"
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -40,6 +41,31 @@ func (p *player) askForDrain(usage string, args []string, is any, until func(*v1
 		c := p.Fleet.cluster(m.Name)
 		return c == nil || until(c)
 	})
+	return nil
+}
+
+const drainsAreUndone = "a drain that is withdrawn is undone"
+
+// drainsEnd lets time pass until the clusters that are not to be drained are as before.
+func (p *player) drainsEnd() error {
+	var left string
+	undone := func() bool {
+		left = ""
+		for name := range p.members {
+			c := p.Fleet.cluster(name)
+			if c == nil || c.Spec.Drain != nil {
+				continue
+			}
+			if d, err := v1beta1.ParseDrain(c.Annotations[v1beta1.DrainAnnotation]); err != nil || d != nil && d.Step != "" || c.Status.Drain != nil || d == nil && c.OutOfService() != "" {
+				left = fmt.Sprintf("cluster %s: weight %d, taints %v, %v, status %+v", name, c.DNSWeight(), c.Spec.Taints, c.Annotations, c.Status.Drain)
+			}
+		}
+		return left == ""
+	}
+	if !p.await(undone) {
+		return against(drainsAreUndone, "%s after all is well: %s", patience, left)
+	}
+	p.tally.check(drainsAreUndone)
 	return nil
 }
 

@@ -214,6 +214,9 @@ func (r *Random) clear() error {
 			return err
 		}
 	}
+	if err := r.player.drainsEnd(); err != nil {
+		return err
+	}
 	if r.aliased != "" {
 		if err := r.unalias(); err != nil {
 			return err
