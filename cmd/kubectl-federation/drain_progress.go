@@ -129,6 +129,19 @@ func (p *progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, n
 	p.update(cluster, lines, waits, now)
 }
 
+// drainWaits returns what the drain of a cluster, or its undoing, waits for; "" if for nothing, or time alone.
+func drainWaits(c *v1beta1.Cluster) string {
+	switch s := c.Status.Drain; {
+	case s == nil:
+		return ""
+	case s.Message != "":
+		return "drain: " + s.Message
+	case s.Objects > 0:
+		return fmt.Sprintf("drain: waits for %s", countOf(int64(s.Objects), "object"))
+	}
+	return ""
+}
+
 func prefixIfAny(with, s string) string {
 	if s == "" {
 		return ""

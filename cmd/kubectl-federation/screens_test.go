@@ -59,6 +59,7 @@ func TestStatusOnAScreen(t *testing.T) {
 	drained, lost := roomy("east-b", "east/b"), clusterAt("west-a", 5*time.Minute)
 	drainplan.Begin(drained, drainedAt)
 	drainplan.AddTaint(drained, drainplan.Taint)
+	drained.Status.Drain = &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainEvicting, Objects: 2}
 	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.PhaseFailoverSuspended, "as many zones are failed over as may be at once (1)"
 	out := clusterAt("west-c", 5*time.Minute)
 	out.Status.Failover.Phase, out.Status.Failover.Message = v1beta1.PhaseFailedOver, "its replicas are placed elsewhere"

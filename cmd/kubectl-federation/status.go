@@ -223,7 +223,7 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 	if c := c.Condition(v1beta1.ClusterPartiallyReachable); c != nil {
 		s.PartiallyReachable, partly = true, c.Message
 	}
-	s.Message = strings.Join(withoutWord([]string{drill, s.Message, partly, pendingDeletions(c)}, ""), "; ")
+	s.Message = strings.Join(withoutWord([]string{drill, s.Message, drainWaits(c), partly, pendingDeletions(c)}, ""), "; ")
 	if room := c.Status.Capacity; room != nil {
 		s.Free = map[corev1.ResourceName]string{}
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {

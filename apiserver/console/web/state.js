@@ -33,13 +33,14 @@ const phases = {GracePeriod: "lost", FailoverSuspended: "held", FailedOver: "out
 function stateKey(cluster, phase) {
   if (phases[phase]) return phases[phase];
   if (condition(cluster, "Ready")?.status !== "True") return "lost";
-  if (tainted(cluster, "drain")) return "drained";
+  if (cluster.spec?.drain || tainted(cluster, "drain")) return "drained";
   if (tainted(cluster, "unschedulable")) return "cordoned";
   return "serving";
 }
 
 /** Reports whether a drain of the cluster is still under way. */
 function isDraining(cluster) {
+  if (cluster.spec?.drain && cluster.status?.drain?.phase !== "Drained") return true;
   if (!tainted(cluster, "drain")) return false;
   if (!tainted(cluster, "unschedulable")) return true;
   try {
