@@ -267,6 +267,24 @@ func TestRefusalIsReportedAndTheOthersGoOn(t *testing.T) {
 		}
 		return fmt.Sprintf("%+v", got.Status)
 	})
+	says := func() (string, *v1beta1.ClusterOutOfSync) {
+		got, err := sets.Get(t.Context(), "refused", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), nil
+		}
+		text := got.Annotations[v1beta1.OutOfSyncAnnotation]
+		return text, v1beta1.ParseOutOfSync(text).In("east-b")
+	}
+	if text, one := says(); one == nil || one.Reason != "Rejected" || !strings.Contains(one.Message, "quota") {
+		t.Errorf("as data it says %q", text)
+	}
+	if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 90*time.Second, func() string {
+		text, _ := says()
+		return text
+	})
 }
 
 func TestNamespaceAndItsContentComeAndGo(t *testing.T) {
