@@ -40,7 +40,8 @@ func (c *Controller) takeIn(now time.Time) {
 	}
 	c.namedBy(ofPolicies, changed)
 	for k := range changed {
-		c.markDomains(c.updateObject(k), k, now)
+		was := c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
+		c.markDomains(c.updateObject(k), k, was, now)
 	}
 	c.markLackingRoom(now)
 }
@@ -153,12 +154,13 @@ func (c *Controller) updateObject(k key) reviewplan.Touched {
 	return c.fleet.Drop(kinds[k.resource], k.Namespace, k.Name)
 }
 
-// markDomains marks the domains whose loss may differ, and those in which the object may find no place.
-func (c *Controller) markDomains(t reviewplan.Touched, k key, now time.Time) {
+// markDomains marks the domains whose loss may differ, and those in which the object may find no place. was is the object before.
+func (c *Controller) markDomains(t reviewplan.Touched, k key, was *scheduler.Object, now time.Time) {
 	if !t.All && len(t.Clusters) == 0 {
 		return
 	}
 	o := c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
+	asksMore := was == nil || o == nil || !scheduler.AsksNoMore(o, was)
 	for _, d := range c.domains {
 		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt {
 			continue
@@ -166,12 +168,21 @@ func (c *Controller) markDomains(t reviewplan.Touched, k key, now time.Time) {
 		there := slices.ContainsFunc(t.Clusters, func(name string) bool { _, in := slices.BinarySearch(d.Clusters, name); return in })
 		switch {
 		case !there && !t.All:
-		case there && o != nil && !d.room.Holds(o, now):
+		case there && o != nil && (asksMore || replicasIn(o, d.Clusters) > replicasIn(was, d.Clusters)) && !d.room.Holds(o, now):
 			d.Touch(plan.Doubt, now)
 		default:
 			d.Touch(plan.Changed, now)
 		}
 	}
+}
+
+// replicasIn returns how many replicas of an object are placed in some clusters. With no more of them than before, a loss of these
+// clusters needs no more room for the object.
+func replicasIn(o *scheduler.Object, clusters []string) (n int64) {
+	for _, name := range clusters {
+		n += o.At(name)
+	}
+	return n
 }
 
 // kinds has the kind of each resource whose objects are taken in.

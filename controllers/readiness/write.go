@@ -42,17 +42,29 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 // statusFromAPI returns the status of a domain from the API.
 func (c *Controller) statusFromAPI(name string) (s v1beta1.FailoverReadinessStatus) {
 	if r := c.storedObject(name); r != nil {
-		return r.Status
+		return *r.Status.DeepCopy()
 	}
 	return s
 }
 
+// decoded is an object of the cache, read.
+type decoded struct {
+	from *unstructured.Unstructured
+	is   *v1beta1.FailoverReadiness
+}
+
+// storedObject returns the object of a domain from the cache, nil if there is none; it must not be changed.
 func (c *Controller) storedObject(name string) *v1beta1.FailoverReadiness {
 	u := c.get(key{v1beta1.ReadinessResource, types.NamespacedName{Name: name}})
+	if had := c.stored[name]; u != nil && had.from == u {
+		return had.is
+	}
+	delete(c.stored, name)
 	r := &v1beta1.FailoverReadiness{}
 	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r) != nil {
 		return nil
 	}
+	c.stored[name] = decoded{u, r}
 	return r
 }
 
