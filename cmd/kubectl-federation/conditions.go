@@ -24,11 +24,3 @@ func conditionOf(u *unstructured.Unstructured, kind string) *condition {
 	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero if unknown
 	return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
 }
-
-// notPropagated returns why not all clusters are as desired, or "".
-func notPropagated(u *unstructured.Unstructured) string {
-	if c := conditionOf(u, v1beta1.ConditionPropagated); c != nil && c.Status == "False" {
-		return c.Message
-	}
-	return ""
-}

@@ -23,7 +23,7 @@ func Request(c *v1beta1.Cluster, how v1beta1.ClusterDrain) {
 	if err != nil || d == nil || d.Step != v1beta1.DrainStepMove {
 		return
 	}
-	if d.Empty && !(HasTaint(c, Taint) && HasTaint(c, Cordon)) {
+	if d.Empty && (!HasTaint(c, Taint) || !HasTaint(c, Cordon)) {
 		d.Empty = false // it is verified, and cordoned, again
 		record(c, d)
 	}
