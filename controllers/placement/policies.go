@@ -69,6 +69,16 @@ func (c *Controller) recordTogether(i *item, d *scheduler.Decision) {
 	}
 }
 
+// together returns where a policy keeps all that it governs, as the deciding goroutine sees it. ok is false if it does not.
+func (c *Controller) together(p *v1beta1.PlacementPolicy) (clusters, home []string, ok bool) {
+	if p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
+		return nil, nil, false
+	}
+	w := scheduler.NewWorld(c.joinedClusters(), []*v1beta1.PlacementPolicy{p})
+	w.Grace = c.GracePeriod
+	return w.Together(p, time.Now())
+}
+
 func (t *tally) count(policy types.NamespacedName) int32 {
 	t.Lock()
 	defer t.Unlock()
@@ -108,7 +118,7 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	p := readPolicy(u)
 	status := p.Status.DeepCopy()
 	status.ObservedGeneration, status.Objects = p.Generation, c.tally.count(name)
-	if clusters, home, ok := scheduler.NewWorld(c.joinedClusters(), []*v1beta1.PlacementPolicy{p}).Together(p, time.Now()); !ok || len(clusters) > 0 {
+	if clusters, home, ok := c.together(p); !ok || len(clusters) > 0 {
 		status.Clusters, status.Home = clusters, home // if none can be used, all stays
 	}
 	changed := meta.SetStatusCondition(&status.Conditions, c.acceptedCondition(p))
