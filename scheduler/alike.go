@@ -12,7 +12,9 @@ func Alike(a, b *Object) bool {
 
 // AsksNoMore reports whether an object asks for the same as a version of it before, for as many replicas at most. What it was
 // placed may differ.
-func AsksNoMore(o, before *Object) bool { return alikeAsked(o, before) && o.Replicas <= before.Replicas }
+func AsksNoMore(o, before *Object) bool {
+	return alikeAsked(o, before) && o.Replicas <= before.Replicas
+}
 
 func alikeAsked(a, b *Object) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&

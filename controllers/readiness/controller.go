@@ -70,8 +70,8 @@ type Controller struct {
 	free     map[string]reviewplan.Amounts // by cluster
 	domains  map[string]*domain
 	stored   map[string]decoded // our own objects, by name
-	rest     time.Time // no evaluation before
-	gathers  time.Time // no intake before
+	rest     time.Time          // no evaluation before
+	gathers  time.Time          // no intake before
 }
 
 // key is a changed object.
