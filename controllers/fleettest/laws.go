@@ -378,7 +378,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
-		case ours && divided(r) && replicasOf(there) > n && f.foreignSomewhere(r, u): // its replicas there never get ready
+		case ours && divided(r) && replicasOf(there) > n && (f.foreignSomewhere(r, u) || f.fullSomewhere(r, u)): // its replicas there never get ready
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
 		case ours && !selected && (f.needed(m, u) || refersThere(m, u)):
@@ -531,6 +531,27 @@ func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		return there != nil && !f.isCopy(there)
+	})
+}
+
+// fullSomewhere reports whether a cluster has no room for pods that the object's copy there asks for: pods that other objects have too
+// many there, as overflow, may have started first.
+func (f *Fleet) fullSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
+		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
+		if !f.isCopy(there) {
+			return false
+		}
+		room := f.room(m)
+		if room == nil {
+			return false
+		}
+		free := int64(0)
+		for _, class := range room.Free {
+			free += int64(class.Nodes) * class.Free.Pods().Value()
+		}
+		ready, _, _ := unstructured.NestedInt64(there.Object, "status", "readyReplicas")
+		return int64(replicasOf(there)) > ready+free
 	})
 }
 
