@@ -125,7 +125,7 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.T
 	for name, m := range f.members {
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
 		reached := m.Wire.ForAll() == Well
-		if there != nil && reached && !m.alias {
+		if reached && !m.alias && f.isCopy(there) {
 			copies[name] = replicasOf(there)
 		}
 		if p == nil || p.Clusters[name] == 0 {
