@@ -166,6 +166,11 @@ func (d *dispatcher) deleteCopy(ctx context.Context, m *member, k key, op operat
 		return nil
 	}
 	if op.federated != nil && !plan.Outlived(op.Want.Source, op.have) {
+		if op.federated.GetDeletionTimestamp() == nil {
+			if err := d.confirmStays(ctx, k, op.federated); err != nil {
+				return err
+			}
+		}
 		return d.deleteObserved(ctx, m, k, op)
 	}
 	if err := d.confirmCached(ctx, k, op.federated); err != nil {

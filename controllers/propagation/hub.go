@@ -69,6 +69,19 @@ func (h *hub) confirmCached(ctx context.Context, k key, cached *unstructured.Uns
 	return err
 }
 
+// confirmStays checks with the federation that an object whose copy is to leave a cluster has not been deleted since: its
+// copies may have been orphaned.
+func (h *hub) confirmStays(ctx context.Context, k key, cached *unstructured.Unstructured) error {
+	there, err := resourceClient(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil || there.GetUID() != cached.GetUID() || there.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("the cache has not seen yet that %s is deleted", k)
+	}
+	return nil
+}
+
 func isOurs(finalizer string) bool {
 	return finalizer == v1beta1.DeleteFromClustersFinalizer || finalizer == v1beta1.OrphanMarkFinalizer
 }
