@@ -166,8 +166,8 @@ func (d *dispatcher) deleteCopy(ctx context.Context, m *member, k key, op operat
 		return nil
 	}
 	if op.federated != nil && !plan.Outlived(op.Want.Source, op.have) {
-		if op.federated.GetDeletionTimestamp() == nil {
-			if err := d.confirmStays(ctx, k, op.federated); err != nil {
+		if op.federated.GetDeletionTimestamp() == nil { // it only moves; deleted since, its copies may have been orphaned
+			if err := d.confirmCached(ctx, k, op.federated); err != nil {
 				return err
 			}
 		}

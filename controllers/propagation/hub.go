@@ -57,29 +57,17 @@ func (h *hub) awaitsOurPatch(k key, u held.Named) bool {
 	return ok && v.(resourceversion.Left).Unseen(u)
 }
 
-// confirmCached checks with the federation that the cached object, nil for none, is current.
+// confirmCached checks with the federation that the cached object, nil for none, is current: it is there, and is being deleted only
+// if the cache says so.
 func (h *hub) confirmCached(ctx context.Context, k key, cached *unstructured.Unstructured) error {
 	there, err := resourceClient(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
 	switch {
-	case cached == nil && apierrors.IsNotFound(err), err == nil && cached != nil && there.GetUID() == cached.GetUID():
+	case cached == nil && apierrors.IsNotFound(err), err == nil && cached != nil && there.GetUID() == cached.GetUID() && (there.GetDeletionTimestamp() == nil) == (cached.GetDeletionTimestamp() == nil):
 		return nil
 	case err == nil || apierrors.IsNotFound(err):
 		return fmt.Errorf("the cache has not seen %s yet", k)
 	}
 	return err
-}
-
-// confirmStays checks with the federation that an object whose copy is to leave a cluster has not been deleted since: its
-// copies may have been orphaned.
-func (h *hub) confirmStays(ctx context.Context, k key, cached *unstructured.Unstructured) error {
-	there, err := resourceClient(h.view.Client, k).Get(ctx, k.Name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err != nil || there.GetUID() != cached.GetUID() || there.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("the cache has not seen yet that %s is deleted", k)
-	}
-	return nil
 }
 
 func isOurs(finalizer string) bool {
