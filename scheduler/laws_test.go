@@ -84,7 +84,7 @@ func (w *walk) newPolicy() {
 
 // together checks that a policy which keeps what it governs together has it in its clusters, and keeps these in its status.
 func (w *walk) together(world *World, d *Decision) {
-	clusters, home, ok := world.Together(w.policy, w.now)
+	clusters, home, _, ok := world.Together(w.policy, w.now)
 	for name, n := range d.Placement.Clusters {
 		if ok && n > 0 && len(clusters) > 0 && !slices.Contains(clusters, name) {
 			w.fatal("%s has %d, and the policy is in %v", name, n, clusters)

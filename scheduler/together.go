@@ -19,16 +19,16 @@ type together struct {
 	until    time.Duration     // how long that holds; 0 is for ever
 }
 
-// Together returns the clusters in which a policy keeps all that it governs, and those that it goes back to, sorted. ok is false if it
-// does not ask for that. The policy's status has the last answer. It stays where that says unless a cluster is lost, and goes back
+// Together returns the clusters in which a policy keeps all that it governs, and those that it goes back to, sorted, and how long that
+// holds if nothing else changes; 0 means for ever. ok is false if it does not ask for that. The policy's status has the last answer. It stays where that says unless a cluster is lost, and goes back
 // when all that it was in serve in full again.
-func (w *World) Together(p *v1beta1.PlacementPolicy, now time.Time) (clusters, home []string, ok bool) {
+func (w *World) Together(p *v1beta1.PlacementPolicy, now time.Time) (clusters, home []string, holds time.Duration, ok bool) {
 	i := slices.IndexFunc(w.byNamespace[p.Namespace], func(known *policy) bool { return known.Name == p.Name })
 	if i < 0 || p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
-		return nil, nil, false
+		return nil, nil, 0, false
 	}
 	t := w.keepTogether(w.byNamespace[p.Namespace][i], now)
-	return t.clusters, t.home, true
+	return t.clusters, t.home, t.until, true
 }
 
 // keepTogether decides it for a policy, whatever the objects are: for each of them it is the same.

@@ -70,7 +70,7 @@ func (a *application) decide() string {
 		if again == 0 {
 			a.last = decisions
 		}
-		clusters, home, ok := w.Together(a.policy, now)
+		clusters, home, _, ok := w.Together(a.policy, now)
 		if !ok {
 			a.t.Fatal("the policy does not keep anything together")
 		}

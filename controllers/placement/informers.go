@@ -114,6 +114,7 @@ func (c *Controller) watchClusters() error {
 			c.reportPolicies()
 		}
 		if c.events.recordChange(u.GetName(), use, scheduler.Usability(cluster)) {
+			c.reportTogether()
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
 			c.decide.AddAfter(key{resource: short}, roomPause)

@@ -69,14 +69,19 @@ func (c *Controller) recordTogether(i *item, d *scheduler.Decision) {
 	}
 }
 
-// together returns where a policy keeps all that it governs, as the deciding goroutine sees it. ok is false if it does not.
+// together returns where a policy keeps all that it governs, as the deciding goroutine sees it, and has it reported again when that
+// may change by time alone. ok is false if it does not keep it together.
 func (c *Controller) together(p *v1beta1.PlacementPolicy) (clusters, home []string, ok bool) {
 	if p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
 		return nil, nil, false
 	}
 	w := scheduler.NewWorld(c.joinedClusters(), []*v1beta1.PlacementPolicy{p})
 	w.Grace = c.GracePeriod
-	return w.Together(p, time.Now())
+	clusters, home, holds, ok := w.Together(p, time.Now())
+	if holds > 0 {
+		c.policies.AddAfter(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, holds)
+	}
+	return clusters, home, ok
 }
 
 func (t *tally) count(policy types.NamespacedName) int32 {
@@ -104,6 +109,20 @@ func (c *Controller) reportPoliciesOf(kind schema.GroupKind) {
 func (c *Controller) reportPolicies() {
 	for _, name := range c.objectNames(v1beta1.PoliciesResource, "") {
 		c.policies.AddAfter(name, statusPause)
+	}
+}
+
+// reportTogether enqueues the policies that keep all that they govern together, whether they govern anything or not: what a cluster can
+// be used for has changed.
+func (c *Controller) reportTogether() {
+	for _, obj := range c.Informers(v1beta1.PoliciesResource).GetStore().List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		if affinity, _, _ := unstructured.NestedString(u.Object, "spec", "workloadAffinity"); affinity == string(v1beta1.WorkloadAffinityRequired) {
+			c.policies.AddAfter(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, gather)
+		}
 	}
 }
 

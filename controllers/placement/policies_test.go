@@ -258,6 +258,45 @@ func TestAcceptedFollowsTheClusters(t *testing.T) {
 	})
 }
 
+// TestAPolicyThatGovernsNothingLeavesALostClusterInTime checks that where a policy keeps all together follows its cluster's loss, which
+// time alone completes, and its return, though no object is decided.
+func TestAPolicyThatGovernsNothingLeavesALostClusterInTime(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		f.cluster("west-a", "True")
+		f.apply(v1beta1.PoliciesResource, policy(`{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], workloadAffinity: Required}`))
+		f.settle()
+		first := f.together()
+		if len(first) != 1 {
+			t.Fatalf("it keeps all that it governs together in %v", first)
+		}
+		f.cluster(first[0], "False")
+		if got := f.together(); !slices.Equal(got, first) {
+			t.Errorf("it leaves %v for %v within the grace period", first, got)
+		}
+		time.Sleep(grace)
+		f.settle()
+		if got := f.together(); len(got) != 1 || got[0] == first[0] {
+			t.Errorf("after the grace period it is in %v, of which %s is lost", got, first[0])
+		}
+		f.cluster(first[0], "True")
+		time.Sleep(10 * time.Minute) // failback is paced
+		if got := f.together(); !slices.Equal(got, first) {
+			t.Errorf("it does not go back to %v when that returns, it is in %v", first, got)
+		}
+	})
+}
+
+// together returns where the policy says it keeps all that it governs.
+func (f *fleet) together() []string {
+	f.t.Helper()
+	u, err := f.client.Resource(v1beta1.PoliciesResource).Namespace("shop").Get(f.t.Context(), "p", metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return readPolicy(u).Status.Clusters
+}
+
 // status changes a field of a Cluster's status.
 func (f *fleet) status(cluster, field string, value any) {
 	f.t.Helper()
