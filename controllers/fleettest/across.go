@@ -74,6 +74,38 @@ func (f *Fleet) checkAcross(m *Member, law lawFunc) {
 	}
 }
 
+// checkAddresses checks that a Service says at which addresses clusters serve it: at those of all that can be seen, and at none that no
+// cluster has.
+func (f *Fleet) checkAddresses(name string, u *unstructured.Unstructured, law lawFunc) {
+	f.tally.check("a Service has its clusters' addresses")
+	settled, missing, says, known := f.settled(), []string{}, addressesOf(u), map[string]bool{}
+	for _, m := range f.members {
+		there := m.API.Get(services, u.GetNamespace(), u.GetName())
+		if !f.copyOf(u, there) {
+			continue
+		}
+		for _, address := range addressesOf(there) {
+			known[address] = true
+			if slices.Contains(settled, m) && !m.Wire.Refuses(services.Resource, "") && !slices.Contains(says, address) {
+				missing = append(missing, address)
+			}
+		}
+	}
+	unknown := slices.DeleteFunc(slices.Clone(says), func(address string) bool { return known[address] })
+	if len(missing)+len(unknown) > 0 {
+		law("a Service has its clusters' addresses", "%s says %v: it lacks %v, and %v are nowhere", name, says, missing, unknown)
+	}
+}
+
+// addressesOf are the addresses of a Service's load balancers.
+func addressesOf(u *unstructured.Unstructured) (addresses []string) {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
+	for _, item := range list {
+		addresses = append(addresses, item.(map[string]any)["ip"].(string))
+	}
+	return addresses
+}
+
 // takenAway is what is against the law in a write to a member: what it was told of a cluster that served when it was last seen
 // stays while that cannot be seen. It is called with the fleet locked.
 func (f *Fleet) takenAway(member string, r memapi.Request) []error {

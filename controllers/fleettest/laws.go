@@ -392,6 +392,9 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 	if opensDoors[r.Kind] {
 		f.checkConfined(r, u, law)
 	}
+	if r.GroupVersionResource == services {
+		f.checkAddresses(name, u, law)
+	}
 	if v1beta1.IndexedJob(u) {
 		f.checkIndexes(name, u, law)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -330,6 +331,15 @@ func TestServiceSummaryIsWhatDNSReads(t *testing.T) {
 	}
 	if got := asJSON(s.Status["loadBalancer"]); got != `{"ingress":[{"ip":"192.0.2.1"},{"ip":"192.0.2.9"}]}` {
 		t.Errorf("load balancer %s", got)
+	}
+
+	// No cluster has an address any more: a merge patch takes the last ones away by a null.
+	addressed := federated.DeepCopy()
+	addressed.Object["status"] = map[string]any{"loadBalancer": s.Status["loadBalancer"]}
+	gone := Summarize(kind(t, "Service"), addressed, []Copy{{Cluster: "east-a", State: Conflict}}, "2026-01-02T00:00:00Z")
+	merged, err := jsonpatch.MergePatch([]byte(asJSON(addressed.Object)), []byte(asJSON(gone.Patch())))
+	if err != nil || !strings.Contains(string(merged), `"loadBalancer":{}`) {
+		t.Errorf("the addresses stay: %s, %v", merged, err)
 	}
 
 	// east-a is lost: what was known of it stays in the annotation; DNS knows that it is away.

@@ -119,7 +119,7 @@ func Summarize(k *Kind, federated *unstructured.Unstructured, copies []Copy, now
 			if s.Status == nil {
 				s.Status = map[string]any{}
 			}
-			s.Status[key] = value
+			s.Status[key] = mergePatchOf(current[key], value)
 		}
 	}
 	switch {
@@ -145,6 +145,23 @@ func (s *Summary) annotate(federated *unstructured.Unstructured, key, text strin
 	if text == "" {
 		s.Annotations[key] = nil
 	}
+}
+
+// mergePatchOf returns the JSON merge patch (RFC 7386) that turns one value into another: what an object has no more is null.
+func mergePatchOf(from, to any) any {
+	before, isObject := from.(map[string]any)
+	after, staysObject := to.(map[string]any)
+	if !isObject || !staysObject {
+		return to
+	}
+	patch := map[string]any{}
+	for key := range before {
+		patch[key] = nil
+	}
+	for key, value := range after {
+		patch[key] = mergePatchOf(before[key], value)
+	}
+	return patch
 }
 
 // equalStatus compares a status value with the present one; missing, zero and empty are equal.
