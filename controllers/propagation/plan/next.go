@@ -169,7 +169,7 @@ func (m Standing) share(s Source) Share {
 	if m.MostReady != nil {
 		share.Ready = min(share.Ready, *m.MostReady)
 	}
-	share.Unscaled = m.Scaled && !m.AutoscalerComes
+	share.Unscaled = m.Scaled && (!m.AutoscalerComes || s.autoscalersLeave())
 	return share
 }
 

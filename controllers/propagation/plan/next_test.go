@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -155,22 +156,54 @@ func TestSnapshotNext(t *testing.T) {
 // TestWhatHasJustLeftKeepsItsFloor checks that a cluster that has given up five of seven replicas keeps the last two until the
 // autoscaler of another one has made the part of all seven that comes to it, and not only that of the two.
 func TestWhatHasJustLeftKeepsItsFloor(t *testing.T) {
+	now := autoscaled(t, 22, []scaled{{"east-a", 8, 7}, {"east-b", 7, 1}, {"west-b", 7, 7}, {"west-a", 0, 2}})
+	for _, c := range []struct{ before, want int64 }{{0, 0}, {3, 2}} {
+		now.Members[1].FloorBefore = c.before
+		if got := Next(now).replicas(now.Target.Have); got != c.want {
+			t.Errorf("with a floor of %d before: %d replicas stay, want %d", c.before, got, c.want)
+		}
+	}
+}
+
+// TestADeletedAutoscalerAsksForNothing checks that a cluster keeps its replicas while those of others are what an autoscaler has left
+// there that is being deleted. Beside one that stays they are all that is asked for.
+func TestADeletedAutoscalerAsksForNothing(t *testing.T) {
+	for leaves, want := range map[bool]int64{false: 0, true: 15} {
+		now := autoscaled(t, 20, []scaled{{"east-a", 10, 1}, {"west-a", 10, 1}, {"east-b", 0, 15}})
+		object := now.Source.Autoscalers[0].Object
+		unstructured.RemoveNestedField(object.Object, "spec", "maxReplicas") // no floor
+		if leaves {
+			object.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		}
+		if got := Next(now).replicas(now.Target.Have); got != want {
+			t.Errorf("the autoscaler is being deleted: %t: %d replicas stay, want %d", leaves, got, want)
+		}
+	}
+}
+
+// scaled is what a cluster has of an autoscaled Deployment, all ready.
+type scaled struct {
+	cluster   string
+	placed, n int64
+}
+
+// autoscaled is a Deployment with an autoscaler in each cluster of its placement, as the last of the clusters sees it.
+func autoscaled(t *testing.T, replicas int64, clusters []scaled) Snapshot {
 	scaler := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u2"},
 		"spec":     map[string]any{"minReplicas": int64(1), "maxReplicas": int64(7)},
 	}}
-	now := Snapshot{AutoscalersSynced: true, Own: 3, Source: Source{
+	now := Snapshot{AutoscalersSynced: true, Own: len(clusters) - 1, Source: Source{
 		Kind:        kind(t, "Deployment"),
-		Object:      &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1"}, "spec": map[string]any{"replicas": int64(22)}}},
-		Placement:   &v1beta1.Placement{Clusters: map[string]int64{"east-a": 8, "east-b": 7, "west-b": 7}},
+		Object:      &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "u1"}, "spec": map[string]any{"replicas": replicas}}},
+		Placement:   &v1beta1.Placement{Clusters: map[string]int64{}},
 		Autoscalers: []Source{{Kind: kind(t, "HorizontalPodAutoscaler"), Object: scaler}},
 	}}
-	for _, c := range []struct {
-		name   string
-		n      int64
-		scaled bool
-	}{{"east-a", 7, true}, {"east-b", 1, true}, {"west-b", 7, true}, {"west-a", 2, false}} {
-		one := Standing{Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, Scaled: c.scaled}, AutoscalerComes: c.scaled}
+	for _, c := range clusters {
+		if c.placed > 0 {
+			now.Source.Placement.Clusters[c.cluster] = c.placed
+		}
+		one := Standing{Target: Target{Cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: c.cluster}}, Scaled: c.placed > 0}, AutoscalerComes: c.placed > 0}
 		one.Have = &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "web", "namespace": "shop", "annotations": map[string]any{v1beta1.SourceAnnotation: "u1"}},
 			"spec":     map[string]any{"replicas": c.n},
@@ -179,12 +212,7 @@ func TestWhatHasJustLeftKeepsItsFloor(t *testing.T) {
 		now.Members = append(now.Members, one)
 	}
 	now.Target = now.Members[now.Own].Target
-	for _, c := range []struct{ before, want int64 }{{0, 0}, {3, 2}} {
-		now.Members[1].FloorBefore = c.before
-		if got := Next(now).replicas(now.Target.Have); got != c.want {
-			t.Errorf("with a floor of %d before: %d replicas stay, want %d", c.before, got, c.want)
-		}
-	}
+	return now
 }
 
 // TestNextRollsOutInTurn checks that of two clusters with the old pod template the first by order gets the new one

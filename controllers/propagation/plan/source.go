@@ -197,6 +197,12 @@ func (s Source) hasAutoscaler(t Target) bool {
 // is requested.
 func (s Source) Comes(t Target) bool { return s.leaving() || s.Goes(t) }
 
+// autoscalersLeave reports whether all autoscalers of the object are being deleted: the numbers that they have left in clusters are no
+// request any more.
+func (s Source) autoscalersLeave() bool {
+	return len(s.Autoscalers) > 0 && !slices.ContainsFunc(s.Autoscalers, func(a Source) bool { return !a.leaving() })
+}
+
 // ScaledByMember reports whether an autoscaler in a member owns the number of replicas of a copy.
 func ScaledByMember(copy *unstructured.Unstructured) bool {
 	return copy != nil && copy.GetAnnotations()[v1beta1.ScaledByAnnotation] != ""
