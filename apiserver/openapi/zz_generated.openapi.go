@@ -22,6 +22,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterDrainStatus{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterDrainStatus(ref),
 		v1beta1.ClusterFailover{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
 		v1beta1.ClusterList{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
+		v1beta1.ClusterOutOfSync{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterOutOfSync(ref),
 		v1beta1.ClusterPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterPreferences(ref),
 		v1beta1.ClusterProxyOptions{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_ClusterProxyOptions(ref),
 		v1beta1.ClusterSelectorRequirement{}.OpenAPIModelName():  schema_apiserver_apis_federation_v1beta1_ClusterSelectorRequirement(ref),
@@ -77,6 +78,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.MissedDrill{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_MissedDrill(ref),
 		v1beta1.NodeClass{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
 		v1beta1.OmittedIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref),
+		v1beta1.OutOfSync{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_OutOfSync(ref),
 		v1beta1.Override{}.OpenAPIModelName():                    schema_apiserver_apis_federation_v1beta1_Override(ref),
 		v1beta1.PendingDeletions{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_PendingDeletions(ref),
 		v1beta1.Placement{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Placement(ref),
@@ -598,6 +600,43 @@ func schema_apiserver_apis_federation_v1beta1_ClusterList(ref common.ReferenceCa
 		},
 		Dependencies: []string{
 			v1beta1.Cluster{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ListMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterOutOfSync(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterOutOfSync is a cluster in which an object is not as desired.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cluster is its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason is Rejected, Conflict, Progressing or Pending, as in the condition Propagated.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message says why, at most MaxText bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "reason"},
+			},
+		},
 	}
 }
 
@@ -4045,6 +4084,43 @@ func schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref common.Refere
 				},
 			},
 		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_OutOfSync(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OutOfSync are the clusters in which a federated object is not as desired. One that cannot be reached is not among them: its Cluster says that.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters are some of them, sorted by name, at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ClusterOutOfSync{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"more": {
+						SchemaProps: spec.SchemaProps{
+							Description: "More is how many there are besides.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"clusters"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ClusterOutOfSync{}.OpenAPIModelName()},
 	}
 }
 

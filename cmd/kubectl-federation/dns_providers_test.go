@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns"
 	"federation/controllers/servicedns/plan"
 )
@@ -30,7 +31,7 @@ func twoProviders(t *testing.T) map[string]string {
 }
 
 func TestProvidersOnAScreen(t *testing.T) {
-	providers, err := viewProviders(twoProviders(t))
+	providers, err := v1beta1.ReadDNSProviders(twoProviders(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ office         Behind,Failing   5m      reading the zone: dial tcp 192.0.2.53:53
 	if !strings.Contains(out.String(), "office         Behind,Failing   5m") {
 		t.Errorf("no word of the provider that is behind:\n%s", out.String())
 	}
-	if _, err := viewProviders(map[string]string{"office": "{"}); err == nil || !strings.Contains(err.Error(), "federation-dns-providers: office") {
+	if _, err := v1beta1.ReadDNSProviders(map[string]string{"office": "{"}); err == nil || !strings.Contains(err.Error(), "federation-dns-providers: office") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -68,7 +69,7 @@ func TestAProviderThatIsBehindIsNotWell(t *testing.T) {
 		t.Fatal("not well without it")
 	}
 	var err error
-	if s.DNSProviders, err = viewProviders(twoProviders(t)); err != nil {
+	if s.DNSProviders, err = v1beta1.ReadDNSProviders(twoProviders(t)); err != nil {
 		t.Fatal(err)
 	}
 	if s.summarize(); s.Healthy {

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
@@ -15,8 +16,8 @@ type dnsView struct {
 	Federation string `json:"federation"`
 	Zone       string `json:"zone"`
 	// Providers are those that hold the zone; none if that is not published.
-	Providers []dnsProvider `json:"providers,omitempty"`
-	Objects   []dnsObject   `json:"objects"`
+	Providers []v1beta1.DNSProvider `json:"providers,omitempty"`
+	Objects   []dnsObject           `json:"objects"`
 }
 
 type dnsObject struct {

@@ -60,7 +60,7 @@ func (f *federation) addStanding(ctx context.Context, w *plan.World) error {
 		return err
 	}
 	if err == nil {
-		if w.Providers, err = plan.ReadProviders(providers.Data); err != nil {
+		if w.Providers, err = v1beta1.ReadDNSProviders(providers.Data); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ type status struct {
 	// Components are the parts of the federation's processes that have failed.
 	Components []component `json:"components,omitempty"`
 	// DNSProviders are those that hold the zone; none if that is not published.
-	DNSProviders []dnsProvider `json:"dnsProviders,omitempty"`
+	DNSProviders []v1beta1.DNSProvider `json:"dnsProviders,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
 	// OutOfSync are the objects that are not as desired in all clusters, longest first.

@@ -2,9 +2,7 @@ package drain
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -90,7 +88,7 @@ func (c *Controller) observe(ctx context.Context, cluster *v1beta1.Cluster) (w p
 }
 
 // providers returns the states of the DNS providers, by name.
-func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err error) {
+func (c *Controller) providers(ctx context.Context) (all []v1beta1.DNSProvider, err error) {
 	u, err := c.Client.Resource(configMaps).Namespace(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -99,14 +97,7 @@ func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err er
 		return nil, err
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data") // it is a ConfigMap
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		var is metav1.Condition
-		if err := json.Unmarshal([]byte(data[name]), &is); err != nil {
-			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.DNSProvidersConfigMap, name, err)
-		}
-		all = append(all, plan.Provider{Name: name, Published: is.Status == metav1.ConditionTrue, Since: is.LastTransitionTime.Time, Message: is.Message})
-	}
-	return all, nil
+	return v1beta1.ReadDNSProviders(data)
 }
 
 // longestTTL returns for how long resolvers may keep an address in a cluster: the federation's TTL, or that of an object.

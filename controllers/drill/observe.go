@@ -184,7 +184,7 @@ func (c *Controller) stopped(ctx context.Context) (string, error) {
 }
 
 // providers are how the DNS providers stand, by name.
-func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err error) {
+func (c *Controller) providers(ctx context.Context) (all []v1beta1.DNSProvider, err error) {
 	u, err := c.Client.Resource(configMaps).Namespace(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -196,7 +196,7 @@ func (c *Controller) providers(ctx context.Context) (all []plan.Provider, err er
 	if err != nil {
 		return nil, err
 	}
-	return plan.ReadProviders(data)
+	return v1beta1.ReadDNSProviders(data)
 }
 
 // kept is what drills need of an object, as it was last read: while a drill goes on all objects are looked at each second, and few have changed.

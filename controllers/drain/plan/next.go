@@ -23,22 +23,12 @@ const (
 	maxWaiting = 5
 )
 
-// Provider is the state of a DNS provider.
-type Provider struct {
-	Name string
-	// Published: it has all records, since then.
-	Published bool
-	Since     time.Time
-	// Message is its last error.
-	Message string
-}
-
 // World is what a drain is decided from, beside the Cluster.
 type World struct {
 	Now time.Time
 	// TTL is how long resolvers may keep an address in the cluster, and Providers are the DNS providers, where WantsDNS says.
 	TTL       time.Duration
-	Providers []Provider
+	Providers []v1beta1.DNSProvider
 	// Contents is what is in the cluster, where WantsContents says.
 	Contents Contents
 	// Steady is what was seen of the contents before.
@@ -137,7 +127,7 @@ func leaveDNS(c *v1beta1.Cluster, d *v1beta1.Drain, w World) Step {
 			return wait(c, w, v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainPublishing, Message: fmt.Sprintf("DNS provider %s: %s", p.Name, p.Message)}, lookAgain)
 		}
 		if p.Since.After(from) {
-			from = p.Since
+			from = p.Since.Time
 		}
 	}
 	until := metav1.NewTime(from.Add(ttl + propagation))

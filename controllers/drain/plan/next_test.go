@@ -22,7 +22,7 @@ type world struct {
 	t         *testing.T
 	c         *v1beta1.Cluster
 	now       time.Time
-	providers []Provider
+	providers []v1beta1.DNSProvider
 	contents  Contents
 	steady    Steady
 	events    []string
@@ -119,14 +119,14 @@ func TestDrain_TakesItsStepsInOrder(t *testing.T) {
 func TestDrain_TheTTLBeginsWhenAllProvidersHaveTheWeight(t *testing.T) {
 	w := newWorld(t, nil)
 	w.contents = Contents{Objects: []Object{{Placed: 1}}}
-	w.providers = []Provider{{Name: "bind", Message: "i/o timeout"}, {Name: "built-in", Published: true, Since: start.Add(-time.Hour)}}
+	w.providers = []v1beta1.DNSProvider{{Name: "bind", Message: "i/o timeout"}, {Name: "built-in", Published: true, Since: metav1.NewTime(start.Add(-time.Hour))}}
 	w.drain()
 	w.pass(40)
 	w.expect("Publishing 0")
 	if got := w.c.Status.Drain.Message; got != "DNS provider bind: i/o timeout" {
 		t.Error(got)
 	}
-	w.providers[0] = Provider{Name: "bind", Published: true, Since: w.now}
+	w.providers[0] = v1beta1.DNSProvider{Name: "bind", Published: true, Since: metav1.NewTime(w.now)}
 	w.pass(17)
 	w.expect("Expiring 0")
 	w.providers[0].Published = false // it gets behind again

@@ -292,7 +292,7 @@ func (d *drill) notOut() string {
 // backInDNS reports whether the servers answer with the scope again, or need not be waited for because not all of it
 // comes back.
 func (d *drill) backInDNS() bool {
-	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
+	if slices.ContainsFunc(d.Providers, func(p v1beta1.DNSProvider) bool { return !p.Published }) {
 		return false
 	}
 	if slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !isServing(c) || c.DNSWeight() == 0 }) {
@@ -303,7 +303,7 @@ func (d *drill) backInDNS() bool {
 
 // answersAgain reports whether everything followed is in DNS again and all providers are in sync.
 func (d *drill) answersAgain() bool {
-	if slices.ContainsFunc(d.Providers, func(p Provider) bool { return !p.Published }) {
+	if slices.ContainsFunc(d.Providers, func(p v1beta1.DNSProvider) bool { return !p.Published }) {
 		return false
 	}
 	for _, followed := range d.step.Status.Report.Prediction.Followed {

@@ -97,7 +97,7 @@ func (m *made) world() *World {
 		Budgets: m.budgets, Moved: m.moved, Leader: m.leader, SlowWrites: m.slow, Drills: m.drills,
 		Lease: m.lease, Isolated: m.isolated(), DeadBehind: m.deadBehind(), Blackholed: m.blackholed(),
 		NodeAgents: map[string]NodeAgents{"a": {Nodes: 3, Able: 3}},
-		Records:    map[Record][]string{{"web.", "A"}: addresses}, Providers: []Provider{{Name: "built-in", Published: true}},
+		Records:    map[Record][]string{{"web.", "A"}: addresses}, Providers: []v1beta1.DNSProvider{{Name: "built-in", Published: true}},
 		Review: &v1beta1.FailoverReviewStatus{Clusters: []string{"a"}, ReplicasMoved: 10,
 			Moves: []v1beta1.ReplicaMove{{Kind: "Deployment", Namespace: "shop", Name: "web", Clusters: []v1beta1.ReplicaChange{
 				{Cluster: "a", Before: 10}, {Cluster: "b", Before: 10, After: 15}, {Cluster: "c", Before: 10, After: 15}}}},

@@ -1,10 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -47,19 +43,6 @@ func ReadObject(u *unstructured.Unstructured) Object {
 	}
 	o.pods, _, _ = unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "labels")
 	return o
-}
-
-// ReadProviders reads the states of the DNS providers, by name, from the data of the ConfigMap
-// v1beta1.DNSProvidersConfigMap. The error names the provider.
-func ReadProviders(data map[string]string) (all []Provider, err error) {
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		var is metav1.Condition
-		if err := json.Unmarshal([]byte(data[name]), &is); err != nil {
-			return nil, fmt.Errorf("ConfigMap %s: %s: %w", v1beta1.DNSProvidersConfigMap, name, err)
-		}
-		all = append(all, Provider{Name: name, Published: is.Status == metav1.ConditionTrue, Message: is.Message})
-	}
-	return all, nil
 }
 
 // selected is a PodDisruptionBudget's selector and its index among the world's.

@@ -18,7 +18,7 @@ type World struct {
 	// Objects are those whose replicas are divided.
 	Objects []Object
 	// Providers are the DNS providers.
-	Providers []Provider
+	Providers []v1beta1.DNSProvider
 	// Records has the data of the record sets that the federation's server has, of those that the drill follows at least.
 	Records map[Record][]string
 	// TTL is how long resolvers may keep an answer.
@@ -109,14 +109,6 @@ type Budget struct {
 	MinAvailable, MaxUnavailable *intstr.IntOrString
 	// Objects are the indices, in the world's Objects, of those that have such pods.
 	Objects []int
-}
-
-// Provider is how a DNS provider stands.
-type Provider struct {
-	Name string
-	// Published: it has all records.
-	Published bool
-	Message   string
 }
 
 // Record is a record set: its name with the final dot, and its type.

@@ -46,6 +46,11 @@ func (in ClusterList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterOutOfSync) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterOutOfSync"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterPreferences) OpenAPIModelName() string {
 	return "federation.v1beta1.ClusterPreferences"
 }
@@ -103,6 +108,11 @@ func (in DNSNameGrantList) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DNSNameGrantSpec) OpenAPIModelName() string {
 	return "federation.v1beta1.DNSNameGrantSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DNSProvider) OpenAPIModelName() string {
+	return "federation.v1beta1.DNSProvider"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -328,6 +338,11 @@ func (in NodeClass) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OmittedIngresses) OpenAPIModelName() string {
 	return "federation.v1beta1.OmittedIngresses"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OutOfSync) OpenAPIModelName() string {
+	return "federation.v1beta1.OutOfSync"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
