@@ -44,10 +44,10 @@ lint: ## golangci-lint, with the walls between the rooms
 	@hack/lint.sh
 
 generate: ## update generated code, docs/reference and hack/kustomize
-	@for f in hack/update-codegen.sh hack/update-docs.sh hack/update-kustomize.sh; do [ ! -x $$f ] || $$f; done
+	@for f in hack/update-codegen.sh hack/update-docs.sh hack/update-kustomize.sh; do [ ! -x $$f ] || $$f || exit; done
 
 verify: build ## check that generated code, docs/reference and hack/kustomize are up to date, that no retired word is used, and that the index of decisions is whole
-	@for f in hack/verify-*.sh; do $$f; done
+	@for f in hack/verify-*.sh; do $$f || exit; done
 
 test: build ## all tests, the end-to-end ones with real clusters among them
 	@hack/test.sh
