@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	clusters := flag.Int("clusters", 1000, "member clusters, ten a zone")
+	clusters := flag.Int("clusters", 1000, "member clusters, ten a zone; in five zones where there are fewer than fifty")
 	objects := flag.Int("objects", 10000, "Deployments of 6 replicas in 6 clusters each")
 	choose := flag.Int("choose", 100, "of how many clusters each policy lets its objects choose")
 	changes := flag.Int("changes", 10, "changes of objects a second")
@@ -57,7 +57,8 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 		return err
 	}
 	go func() { _ = c.Run(ctx) }()
-	domains := clusters/10 + min(clusters/10, 10)
+	zones := clusters / zoneSize(clusters)
+	domains := zones + min(zones, 10)
 	begun := time.Now()
 	all := measured(func() {
 		for w.written() < domains && time.Since(begun) < wait {
@@ -83,8 +84,10 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 			}
 		}
 	}()
-	fmt.Printf("a zone made unsurvivable by one scaled object: told after %s\n", w.told(w.survivable(), w.scaleUp).Round(100*time.Millisecond))
-	fmt.Printf("a zone made unsurvivable by nodes that other clusters lost: told after %s\n", w.told(w.survivable(), w.loseNodes).Round(100*time.Millisecond))
+	doubted, denied := w.told(w.survivable(), w.scaleUp)
+	fmt.Printf("a zone made unsurvivable by one scaled object: no longer said to be survivable after %s, said not to be after %s\n", doubted, denied)
+	doubted, denied = w.told(w.survivable(), w.loseNodes)
+	fmt.Printf("a zone made unsurvivable by nodes that other clusters lost: no longer said to be survivable after %s, said not to be after %s\n", doubted, denied)
 	close(stop)
 	time.Sleep(2 * time.Minute)                                // what was changed is said
 	for end := time.Now().Add(wait); time.Now().Before(end); { // a sweep of all

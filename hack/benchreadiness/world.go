@@ -62,7 +62,7 @@ func newWorld(clusters, objects, choose int) *world {
 	})
 	groups := clusters / w.choose
 	for i := range clusters {
-		w.clusters = append(w.clusters, member(i, groups))
+		w.clusters = append(w.clusters, member(i, groups, zoneSize(clusters)))
 	}
 	for i := range 10 {
 		w.add(v1beta1.PoliciesResource, policy(i, groups))
@@ -79,8 +79,11 @@ func newWorld(clusters, objects, choose int) *world {
 	return w
 }
 
-// member is a ready cluster in one of as many zones as there are tens, in ten regions.
-func member(i, groups int) *v1beta1.Cluster {
+// zoneSize returns how many clusters a zone has: ten, or a fifth of all where they are few.
+func zoneSize(clusters int) int { return max(1, min(10, clusters/5)) }
+
+// member is a ready cluster in one of the zones, which are in ten regions.
+func member(i, groups, zone int) *v1beta1.Cluster {
 	before := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	have := func(pods int64) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": *resource.NewQuantity(pods, resource.DecimalSI), "memory": *resource.NewQuantity(pods<<30, resource.BinarySI), "pods": *resource.NewQuantity(pods, resource.DecimalSI)}
@@ -88,7 +91,7 @@ func member(i, groups int) *v1beta1.Cluster {
 	return &v1beta1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%04d", i), Labels: map[string]string{"group": fmt.Sprint(i % groups)}},
 		Status: v1beta1.ClusterStatus{
-			Region: fmt.Sprintf("r%d", i/10%10), Zones: []string{fmt.Sprintf("z%d", i/100)},
+			Region: fmt.Sprintf("r%d", i/zone%10), Zones: []string{fmt.Sprintf("z%d", i/zone/10)},
 			Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: corev1.ConditionTrue, LastTransitionTime: before}},
 			Failover:   &v1beta1.ClusterFailover{Phase: v1beta1.PhaseServing, Since: before},
 			Capacity:   &v1beta1.ClusterCapacity{Nodes: 10, Allocatable: have(160), ObservedAt: before, Free: []v1beta1.NodeClass{{Nodes: 10, Free: have(10)}}},
@@ -280,19 +283,24 @@ func (w *world) survivable() string {
 	return ""
 }
 
-// told does something to a zone, and says how long it takes until it is said not to be survivable.
-func (w *world) told(zone string, do func(zone string)) time.Duration {
+// told does something to a zone. It returns how long it takes until the zone is no longer said to be survivable, and until it is said not
+// to be: between the two nobody knows.
+func (w *world) told(zone string, do func(zone string)) (doubted, denied time.Duration) {
 	begun := time.Now()
 	w.mu.Lock()
 	do(zone)
 	w.mu.Unlock()
 	for time.Since(begun) < time.Hour {
-		if v := verdict(w.api.Get(v1beta1.ReadinessResource, "", zone)); v != nil && v.Status == metav1.ConditionFalse {
+		v := verdict(w.api.Get(v1beta1.ReadinessResource, "", zone))
+		if doubted == 0 && v != nil && v.Status != metav1.ConditionTrue {
+			doubted = time.Since(begun)
+		}
+		if v != nil && v.Status == metav1.ConditionFalse {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return time.Since(begun)
+	return doubted.Round(100 * time.Millisecond), time.Since(begun).Round(100 * time.Millisecond)
 }
 
 // scaleUp has one object ask for more in a zone than all others could take.
