@@ -46,7 +46,8 @@ type FrontOptions struct {
 	// Profiling serves /debug/pprof.
 	Profiling bool
 	// Console serves the console under /console/.
-	Console bool
+	Console     bool
+	ConsoleOIDC ConsoleOIDCOptions
 }
 
 // offeredPlugins may be turned on; the other ones that are off are about Pods and Nodes.
@@ -77,10 +78,11 @@ func (o *FrontOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.MaxTokenExpiration, "service-account-max-token-expiration", o.MaxTokenExpiration, "for how long a service account token may be asked for, at most")
 	fs.BoolVar(&o.Profiling, "profiling", false, "serve /debug/pprof to those who may get it")
 	fs.BoolVar(&o.Console, "console", o.Console, "serve the console's pages below /console/; they hold no data and have no rights of their own")
+	o.ConsoleOIDC.addFlags(fs)
 }
 
 func (o *FrontOptions) check() error {
-	errs := slices.Clone(o.Audit.Validate())
+	errs := append(o.Audit.Validate(), o.ConsoleOIDC.check())
 	for flag, file := range map[string]string{
 		"--audit-policy-file": o.Audit.PolicyFile, "--audit-webhook-config-file": o.Audit.WebhookOptions.ConfigFile, "--authentication-config": o.AuthenticationConfig,
 		"--authorization-config": o.AuthorizationConfig, "--encryption-provider-config": o.EncryptionConfig, "--admission-control-config-file": o.AdmissionConfig,

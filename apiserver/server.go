@@ -140,7 +140,7 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	}
 	front := console.RefuseForeign
 	if s.config.Console {
-		pages, err := console.New(s.config.hosts())
+		pages, err := s.newConsole()
 		if err != nil {
 			return err
 		}
@@ -169,6 +169,19 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 		}
 	}
 	return nil
+}
+
+// newConsole makes the console. All processes of the federation have the key that signs tokens, and so each knows the others' sessions.
+func (s *Server) newConsole() (*console.Console, error) {
+	secret, err := os.ReadFile(s.files.ServiceAccountKey)
+	if err != nil {
+		return nil, err
+	}
+	login, err := s.config.ConsoleOIDC.read()
+	if err != nil {
+		return nil, err
+	}
+	return console.New(s.config.hosts(), secret, login)
 }
 
 // policiesHook holds up readiness until admission knows the policies.

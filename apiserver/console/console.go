@@ -39,17 +39,27 @@ type file struct {
 	content, compressed []byte
 }
 
-// Console has the files of the console.
+// Console has the files of the console, and its sessions.
 type Console struct {
-	files map[string]file
-	hosts []string
+	files    map[string]file
+	hosts    []string
+	sessions *sessions
+	oidc     *login // nil: nobody logs in at an issuer
 }
 
 // New prepares the console for a server that is reached by hosts: host names, of which the first label may be *, and IP
-// addresses. Requests for other hosts are refused, so that no foreign name can be pointed at the server.
-func New(hosts []string) (*Console, error) {
-	c := &Console{files: map[string]file{}, hosts: hosts}
-	err := fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, err error) error {
+// addresses. Requests for other hosts are refused, so that no foreign name can be pointed at the server. secret, at least 32 bytes,
+// is what all servers of a federation have and nobody else: sessions are sealed with a key from it. o may be nil.
+func New(hosts []string, secret []byte, o *OIDC) (*Console, error) {
+	sealing, err := newSessions(secret)
+	if err != nil {
+		return nil, err
+	}
+	c := &Console{files: map[string]file{}, hosts: hosts, sessions: sealing}
+	if o != nil {
+		c.oidc = newLogin(*o)
+	}
+	err = fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || types[path.Ext(name)] == "" {
 			return err
 		}
@@ -82,27 +92,34 @@ func compressFile(name string, content []byte) (file, error) {
 	return file{types[path.Ext(name)], base64.RawURLEncoding.EncodeToString(sum[:18]), content, compressed.Bytes()}, nil
 }
 
-// Before answers the requests for the console, and gives all others to next.
-func (c *Console) Before(next http.Handler) http.Handler {
+// Before answers the requests for the console, and gives all others to the API, with the credential of their session.
+func (c *Console) Before(api http.Handler) http.Handler {
+	authorized := c.authorize(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, below := strings.CutPrefix(r.URL.Path, Prefix)
 		if !below || name != "" && name[0] != '/' {
-			next.ServeHTTP(w, r)
+			authorized.ServeHTTP(w, r)
 			return
 		}
-		c.serve(w, r, name)
+		c.serve(w, r, name, api)
 	})
 }
 
-func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) {
+func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string, api http.Handler) {
 	setHeaders(w.Header())
 	f, found := c.files[name]
 	switch {
 	case !c.knowsHost(r.Host):
 		http.Error(w, fmt.Sprintf("host %q is none of this server's names (--tls-san adds one)", r.Host), http.StatusForbidden)
+	case name == "/session":
+		c.serveSession(w, r, api)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
+	case name == "/login" && c.oidc != nil:
+		c.serveLogin(w, r)
+	case name == "/callback" && c.oidc != nil:
+		c.serveCallback(w, r, api)
 	case name == "":
 		http.Redirect(w, r, Prefix+"/", http.StatusPermanentRedirect)
 	case !found:

@@ -22,7 +22,7 @@ func ask(t *testing.T, h http.Handler, method, target string, headers ...string)
 }
 
 func TestFiles(t *testing.T) {
-	c, err := New([]string{"localhost", "10.0.0.1", "::1", "*.example.com"})
+	c, err := New([]string{"localhost", "10.0.0.1", "::1", "*.example.com"}, testSecret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 
 // TestNothingIsSentTwice checks that a file is sent compressed, and again only if it has changed.
 func TestNothingIsSentTwice(t *testing.T) {
-	c, err := New([]string{"example.com"})
+	c, err := New([]string{"example.com"}, testSecret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

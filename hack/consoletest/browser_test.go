@@ -47,13 +47,13 @@ var desk = look{1440, 900, false}
 // noted collects violations of the content security policy, which a page would keep to itself.
 const noted = `window.violations = []; addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`
 
-// startBrowser starts a browser, which the test's end ends.
-func startBrowser(t *testing.T, l look) *browser {
+// startBrowser starts a browser, which the test's end ends. flags are more of chromium's.
+func startBrowser(t *testing.T, l look, flags ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	b := &browser{t: t}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(int(l.width), int(l.height)),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("no-proxy-server", true))
-	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(func() { cancel(); closeTab(); end() })

@@ -26,7 +26,7 @@ async function send(path, how = {}) {
     response = await fetch(path, {...how, headers, body, cache: "no-store"});
   } catch (err) {
     if (how.signal?.aborted) throw err;
-    throw new APIError(0, "no answer: is kubectl federation console still running?");
+    throw new APIError(0, "no answer: does the server run, or kubectl federation console?");
   }
   if (response.ok) return response;
   const text = await response.text();
@@ -43,6 +43,9 @@ async function send(path, how = {}) {
 export async function get(path, how) {
   return (await send(path, how)).json();
 }
+
+/** Deletes what is at path. */
+export const del = (path) => send(path, {method: "DELETE"});
 
 /** Posts json and returns the JSON of the answer. */
 export const post = (path, json, how) => get(path, {...how, method: "POST", json});

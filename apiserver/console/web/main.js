@@ -1,6 +1,6 @@
 // The console: what the user does changes the state, and the state is drawn, at most once a frame.
 import {html, render} from "./vendor/lit-html/lit-html.js";
-import {get, post} from "./api.js";
+import {del, get, post} from "./api.js";
 import {hashOf, kinds, pages, route} from "./state.js";
 import {Answer, Store} from "./store.js";
 import {drill, drills} from "./views/drill.js";
@@ -9,6 +9,7 @@ import {events, eventTime, selectorOf} from "./views/events.js";
 import {failover, reviewSpec, scopeOf} from "./views/failover.js";
 import {frame} from "./views/frame.js";
 import {kindOf, lists, namespaceOf, pageSize} from "./views/lists.js";
+import {login} from "./views/login.js";
 import {overview} from "./views/overview.js";
 import {empty} from "./views/parts.js";
 import {service} from "./views/service.js";
@@ -17,14 +18,14 @@ import {workload} from "./views/workload.js";
 const store = new Store(draw);
 const state = {
   store, route: route(location.hash), now: Date.now(), theme: localStorage.getItem("theme") ?? "", note: "", open: "", cell: "",
-  user: "", groups: [], ownNamespace: "", can: {clusters: false, drills: false},
+  user: "", groups: [], login: undefined, session: false, ownNamespace: "", can: {clusters: false, drills: false},
   search: "", found: undefined, asked: undefined, typed: "", preview: undefined, runs: [],
   act: {},
 };
 
 const views = {"": overview, workloads: lists, services: lists, workload, service, failover, drills, drill, events};
 const unknown = () => empty("There is no such page.", "The address may be of another version.");
-const page = (s) => html`${(views[s.route.path[0] ?? ""] ?? unknown)(s)}${runList(s)}`;
+const page = (s) => s.login ? login(s) : html`${(views[s.route.path[0] ?? ""] ?? unknown)(s)}${runList(s)}`;
 
 let drawing = false;
 let marked = false;
@@ -37,6 +38,7 @@ function draw() {
 function drawNow() {
   drawing = false;
   state.now = Date.now();
+  if (store.clusters.error?.code === 401 && introduced && !state.login) askLogin();
   render(frame(state, page), root);
   showDialogs();
   if (store.clusters.loaded && !marked) marked = Boolean(performance.mark("clusters-shown"));
@@ -97,7 +99,26 @@ Object.assign(state.act, {
     draw();
   },
   run: begin,
+  logIn: async (event) => {
+    event.preventDefault();
+    state.login.busy = true;
+    draw();
+    try {
+      await post("session", {token: new FormData(event.target).get("token")});
+      location.reload(); // from the beginning, as somebody else
+    } catch (error) {
+      Object.assign(state.login, {busy: false, error});
+      draw();
+    }
+  },
+  logOut: () => del("session").then(() => location.reload(), (err) => note(err.message)),
 });
+
+/** Shows the page to log in, with the ways that the server offers. */
+function askLogin() {
+  state.login = {oidc: false, error: undefined, busy: false};
+  get("session").then(({oidc}) => ((state.login.oidc = oidc), draw()), (error) => ((state.login.error = error), draw()));
+}
 
 function applyTheme() {
   document.documentElement.dataset.theme = state.theme;
@@ -270,6 +291,8 @@ async function introduce() {
   state.local = about.status === "fulfilled";
   state.user = me.value?.status?.userInfo?.username ?? "";
   state.groups = me.value?.status?.userInfo?.groups ?? [];
+  if (me.reason?.code === 401) askLogin();
+  else if (!state.local) get("session").then(({user}) => ((state.session = Boolean(user)), draw()), () => {}); // without an answer there is no session to end
   state.can = {clusters: state.local && clusters.value === true, drills: state.local && drillsToo.value === true};
   if (all.value === false) state.ownNamespace = about.value?.namespace ?? "default";
   introduced = true;

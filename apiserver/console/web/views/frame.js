@@ -28,13 +28,14 @@ function header(state) {
   const status = store.status.data;
   return html`<header>
     <a class="brand" href="#/"><img src="icon.svg" alt="" width="20" height="20"> <span>${status?.name || "Federation"}</span>${status?.dnsZone ? html`<span class="zone">${status.dnsZone}</span>` : nothing}</a>
-    <nav aria-label="Pages">${pages.map((p) => html`<a href="#/${p.path}" aria-current=${here === p.path ? "page" : nothing}>${p.word}</a>`)}</nav>
+    ${state.login ? nothing : html`<nav aria-label="Pages">${pages.map((p) => html`<a href="#/${p.path}" aria-current=${here === p.path ? "page" : nothing}>${p.word}</a>`)}</nav>`}
     <div class="tools">
-      <span class="live ${live.key}" role="status" title=${live.why}>${glyph(live.key)} ${live.word}</span>
-      <button class="quiet" aria-keyshortcuts="/" @click=${() => act.open("search")}>Search <kbd>/</kbd></button>
+      ${state.login ? nothing : html`<span class="live ${live.key}" role="status" title=${live.why}>${glyph(live.key)} ${live.word}</span>
+      <button class="quiet" aria-keyshortcuts="/" @click=${() => act.open("search")}>Search <kbd>/</kbd></button>`}
       <button class="quiet" aria-label="Theme: ${themes[state.theme]}" @click=${act.nextTheme}>${themes[state.theme]}</button>
       <button class="quiet" aria-label="Help" aria-keyshortcuts="?" @click=${() => act.open("help")}><kbd>?</kbd></button>
       ${state.user ? html`<span class="user" title=${state.groups.join(", ")}>${state.user}</span>` : nothing}
+      ${state.session ? html`<button class="quiet" @click=${act.logOut}>Log out</button>` : nothing}
     </div>
   </header>`;
 }
