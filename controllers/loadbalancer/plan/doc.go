@@ -1,0 +1,18 @@
+// Package plan decides where the federation's load balancers send requests: values in, values and reasons out.
+//
+// Routes turns the Ingresses of the class "federation" into a Table, which says for a host and a path which pool a request goes to, as
+// networking.k8s.io/v1 has it: paths by elements, the longest first, Exact before Prefix, wildcards for one label, and default
+// backends. A host belongs to one namespace, that of the first Ingress with it (a DNSNameGrant, or who is known to have it in the
+// federation's zone, goes before that). What other namespaces say of it counts for nothing, so nobody can take over what is served.
+//
+// A pool is a port of a federated Service of type LoadBalancer. Its targets are the addresses of the clusters' load balancers, as
+// package servicedns offers them: serving, drained, failing the federation's check, unseen. DecidePool divides new requests among them:
+//
+//	rank    those of the best rank count that this load balancer reaches. If it reaches none, all count as before (fail static).
+//	tier    clusters of its own region come before others; with the strategy Failover, the order of their priorities does.
+//	spill   a tier that misses part of its weight keeps what is left of it (ADR 44 has the formula); the rest goes to the next tier.
+//	weight  inside of a tier clusters share by weight, and the addresses of a cluster evenly. Those that are back begin with little.
+//
+// What this load balancer sees of a target is Health: two checks in a row failed, or it was ejected for how it answered. Ejection counts
+// for at most half of the targets.
+package plan

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// servedIngresses returns those of our class that are not being deleted, the oldest first.
+func servedIngresses(all []*networkingv1.Ingress) (served []*networkingv1.Ingress) {
+	for _, i := range all {
+		if IsServed(i) {
+			served = append(served, i)
+		}
+	}
+	slices.SortFunc(served, func(a, b *networkingv1.Ingress) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return served
+}
+
+// IsServed reports whether an Ingress is of the federation's class. The older annotation counts where the field is left out.
+func IsServed(i *networkingv1.Ingress) bool {
+	class := i.Annotations[annotationIngressClass]
+	if i.Spec.IngressClassName != nil {
+		class = *i.Spec.IngressClassName
+	}
+	return class == v1beta1.IngressClassName && i.DeletionTimestamp == nil
+}
+
+const annotationIngressClass = "kubernetes.io/ingress.class"
+
+// anyHost stands for requests to hosts that nobody has.
+const anyHost = ""
+
+// hostsOf returns the hosts that an Ingress asks for, in lower case: of its rules, and with a default backend those of its TLS
+// section and any other.
+func hostsOf(i *networkingv1.Ingress) (hosts []string) {
+	for _, rule := range i.Spec.Rules {
+		hosts = append(hosts, canonicalHost(rule.Host))
+	}
+	if i.Spec.DefaultBackend != nil {
+		for _, t := range i.Spec.TLS {
+			for _, host := range t.Hosts {
+				hosts = append(hosts, canonicalHost(host))
+			}
+		}
+		hosts = append(hosts, anyHost)
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
+
+// wildcardOf returns the wildcard that covers a host: "*.example.com" of "www.example.com"; "" if none can.
+func wildcardOf(host string) string {
+	_, parent, ok := strings.Cut(host, ".")
+	if !ok || strings.HasPrefix(host, "*.") {
+		return ""
+	}
+	return "*." + parent
+}
+
+// owner is the namespace that has a host.
+type owner struct {
+	namespace string
+	// order is the place of the Ingress that claimed it first, the oldest first.
+	order int
+	// kept: it is known to belong to that namespace, whatever the age of Ingresses.
+	kept bool
+}
+
+// ownersOf decides which namespace has which host. The Ingresses are sorted. A host that is covered by an older wildcard of another
+// namespace is that one's, so that nobody takes a part of what another namespace serves already.
+func ownersOf(w World, ingresses []*networkingv1.Ingress) map[string]owner {
+	owners := map[string]owner{}
+	for order, i := range ingresses {
+		for _, host := range hostsOf(i) {
+			if _, taken := owners[host]; taken || !w.isGranted(i.Namespace, host) {
+				continue
+			}
+			keep, kept := w.Kept[host+"."]
+			if kept = kept && w.isGranted(keep.Namespace, host); kept && keep.Namespace != i.Namespace {
+				continue
+			}
+			owners[host] = owner{namespace: i.Namespace, order: order, kept: kept}
+		}
+	}
+	for host, own := range owners {
+		wild := wildcardOf(host)
+		if over, covered := owners[wild]; covered && wild != "" && over.namespace != own.namespace && over.order < own.order && !own.kept {
+			delete(owners, host)
+		}
+	}
+	return owners
+}
+
+func (w World) isGranted(namespace, host string) bool {
+	_, granted := v1beta1.DNSNameGranted(w.Grants, namespace, strings.TrimPrefix(host, "*."))
+	return granted
+}
+
+// whyNot returns why an Ingress does not have a host that it asks for. It says nothing more about other namespaces.
+func (w World) whyNot(namespace, host string) string {
+	if !w.isGranted(namespace, host) {
+		return "a DNSNameGrant gives it to other namespaces"
+	}
+	return "another namespace has it"
+}

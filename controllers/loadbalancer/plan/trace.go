@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Trace describes, line by line, where a request goes and why. pool returns the pool of a route.
+func Trace(t *Table, host, path string, pool func(PoolID) (Pool, bool)) string {
+	var out strings.Builder
+	h := t.Host(canonicalHost(host))
+	if h == nil {
+		return fmt.Sprintf("host %q: no Ingress of the class has it: 404\n", host)
+	}
+	name := h.Name
+	if name == anyHost {
+		name = "any host"
+	}
+	fmt.Fprintf(&out, "host %q: served as %s, for namespace %s\n", host, name, h.Namespace)
+	if h.Secret != "" {
+		fmt.Fprintf(&out, "certificate: Secret %s\n", h.Secret)
+	}
+	r, ok := h.Match(path)
+	if !ok {
+		fmt.Fprintf(&out, "path %q: nothing matches, and there is no default backend: 404\n", path)
+		return out.String()
+	}
+	how := "default backend"
+	if r.Type != "" {
+		how = fmt.Sprintf("%s %q", r.Type, r.Path)
+	}
+	fmt.Fprintf(&out, "path %q: %s of Ingress %s\n", path, how, r.Ingress)
+	p, ok := pool(r.Pool)
+	if !ok {
+		out.WriteString("backend: there is no such Service and port: 503\n")
+		return out.String()
+	}
+	fmt.Fprintf(&out, "Service %s, by %s\n", p.ID, p.Protocol)
+	for _, part := range p.Parts {
+		fmt.Fprintf(&out, "  %5.1f %%  %s  %s\n", 100*part.Share, part.Target, part.Why)
+	}
+	for _, r := range p.Reasons {
+		fmt.Fprintf(&out, "%s\n", r)
+	}
+	return out.String()
+}

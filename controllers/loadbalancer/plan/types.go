@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	servicednsplan "federation/controllers/servicedns/plan"
+)
+
+// Site is where a load balancer is, by the words of the clusters' nodes. Empty: nowhere in particular.
+type Site struct{ Region, Zone string }
+
+// World is everything that Routes decides from.
+type World struct {
+	// Ingresses of any class; those of others are left out.
+	Ingresses []*networkingv1.Ingress
+	// Services are the federated ones that backends may name, by namespace/name.
+	Services map[string]*corev1.Service
+	// Grants and Kept say which namespace may have a host, before the age of Ingresses does. Kept is by canonical name.
+	Grants []*v1beta1.DNSNameGrant
+	Kept   map[string]servicednsplan.Keep
+}
+
+// PoolID names a pool: a port of a federated Service. The zero value is no pool.
+type PoolID struct {
+	Namespace, Service string
+	Port               int32
+}
+
+// IsZero reports whether it is no pool.
+func (p PoolID) IsZero() bool { return p == PoolID{} }
+
+// Key is the Service's namespace/name.
+func (p PoolID) Key() string { return p.Namespace + "/" + p.Service }
+
+// String is NAMESPACE/SERVICE:PORT.
+func (p PoolID) String() string { return fmt.Sprintf("%s:%d", p.Key(), p.Port) }
+
+// Protocol is how requests are sent to the targets of a pool.
+type Protocol string
+
+// Protocols, from the appProtocol of the Service's port.
+const (
+	HTTP  Protocol = "http"  // HTTP/1.1
+	H2C   Protocol = "h2c"   // HTTP/2 without TLS, as for gRPC
+	HTTPS Protocol = "https" // TLS with the host's name, HTTP/2 or HTTP/1.1
+)
+
+// Target is one load balancer of a cluster.
+type Target struct {
+	Cluster string
+	Address netip.AddrPort
+}
+
+// String is CLUSTER ADDRESS:PORT.
+func (t Target) String() string { return t.Cluster + " " + t.Address.String() }
+
+func (t Target) compare(o Target) int {
+	return cmp.Or(cmp.Compare(t.Cluster, o.Cluster), t.Address.Compare(o.Address))
+}
+
+// Health is what a load balancer sees of a target by itself.
+type Health struct {
+	// Failing: its checks fail.
+	Failing bool
+	// Ejected: too many requests failed there.
+	Ejected bool
+	// Cold is the part of its weight, from 0 to 1, that it does not get yet, since it is back.
+	Cold float64
+}
+
+// Reason says why something is not as an Ingress or Service asks for.
+type Reason struct {
+	// Object is "Ingress NAMESPACE/NAME" or "Service NAMESPACE/NAME".
+	Object string
+	// Cluster is empty if the reason does not concern one cluster.
+	Cluster string
+	Message string
+}
+
+// String formats the reason as one line.
+func (r Reason) String() string {
+	if r.Cluster == "" {
+		return r.Object + ": " + r.Message
+	}
+	return fmt.Sprintf("%s in cluster %s: %s", r.Object, r.Cluster, r.Message)
+}
