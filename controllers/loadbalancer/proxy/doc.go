@@ -1,0 +1,18 @@
+// Package proxy is the data path of the federation's load balancers: it takes requests, asks a table of package plan where they go, and
+// sends them to a cluster. It gets tables, pools and certificates as values and swaps them in the process; nothing is reloaded.
+//
+// In front is net/http: HTTP/1.1, HTTP/2 and TLS by SNI, with bounds on headers, connections and slow clients, and a stricter reading of
+// requests (check.go). Behind is an HTTP/1.1 client of its own (upstream.go), which costs less than http.Transport; HTTP/2 and TLS
+// to clusters go by that.
+//
+// What is known of a target (target.go, health.go):
+//
+//	checks    each second while it is used, each 10 s otherwise, more often while requests wait in vain; two failures in a row
+//	          make it fail, two answers end that. Any answer will do, unless the Service's settings ask for more.
+//	ejection  three requests in a row that could not be delivered, or five gateway errors; for 10 s, then longer.
+//	cold      what is back gets its share in 30 s.
+//
+// A request that waits for a target that begins to fail is sent to another one at once. A request is tried again, on another cluster,
+// if it never left; and once if no byte of an answer came and it is a GET, HEAD or OPTIONS without a body. Retries are at most 20 % of
+// the requests of a pool, beside a few that are always allowed.
+package proxy

@@ -1,0 +1,373 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRequestsAndAnswersPassAsTheyAre(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	large := make([]byte, 3<<20)
+	_, _ = rand.Read(large)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("the cluster reads the body: %v", err)
+		}
+		w.Header().Set("X-Saw", fmt.Sprintf("%s %s %s %d %v", r.Method, r.Host, r.RequestURI, len(body), r.TransferEncoding))
+		w.Header()["X-Two"] = []string{"1", "2"}
+		w.Header().Set("Keep-Alive", "timeout=5")
+		switch r.URL.Path {
+		case "/none":
+			w.WriteHeader(http.StatusNoContent)
+		case "/same":
+			w.WriteHeader(http.StatusNotModified)
+		case "/chunked":
+			_, _ = w.Write(body[:len(body)/2])
+			_ = http.NewResponseController(w).Flush()
+			_, _ = w.Write(body[len(body)/2:])
+		default:
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+			_, _ = w.Write(body)
+		}
+	})
+	for _, c := range []struct {
+		method, path string
+		body         io.Reader
+		saw          string
+		status, size int
+	}{
+		{"GET", "/a/b?q=%20&x=a+b;c", nil, "GET www.test /a/b?q=%20&x=a+b;c 0 []", 200, 0},
+		{"GET", "/%61%2Fb//c", nil, "GET www.test /%61%2Fb//c 0 []", 200, 0},
+		{"HEAD", "/", nil, "HEAD www.test / 0 []", 200, 0},
+		{"DELETE", "/x", nil, "DELETE www.test /x 0 []", 200, 0},
+		{"POST", "/", bytes.NewReader(large), fmt.Sprintf("POST www.test / %d []", len(large)), 200, len(large)},
+		{"PUT", "/chunked", struct{ io.Reader }{bytes.NewReader(large)}, fmt.Sprintf("PUT www.test /chunked %d [chunked]", len(large)), 200, len(large)},
+		{"POST", "/", strings.NewReader(""), "POST www.test / 0 []", 200, 0},
+		{"PATCH", "/none", strings.NewReader("x"), "PATCH www.test /none 1 []", 204, 0},
+		{"GET", "/same", nil, "GET www.test /same 0 []", 304, 0},
+	} {
+		status, body, header := b.do(c.method, c.path, c.body)
+		if status != c.status || header.Get("X-Saw") != c.saw || len(body) != c.size {
+			t.Errorf("%s %s: %d, the cluster saw %q, %d bytes; want %d, %q, %d", c.method, c.path, status, header.Get("X-Saw"), len(body), c.status, c.saw, c.size)
+		}
+		if c.size == len(large) && body != string(large) {
+			t.Errorf("%s %s: the body differs", c.method, c.path)
+		}
+		if !slices.Equal(header["X-Two"], []string{"1", "2"}) || header.Get("Keep-Alive") != "" {
+			t.Errorf("%s %s: headers %v", c.method, c.path, header)
+		}
+	}
+	if n := b.target(t, east).open.Load(); n != 1 {
+		t.Errorf("%d connections for requests one after another, want 1", n)
+	}
+}
+
+// target returns the target of a cluster.
+func (b *bed) target(t *testing.T, c *cluster) *target {
+	t.Helper()
+	for _, x := range b.allTargets() {
+		if x.Address == c.addr {
+			return x
+		}
+	}
+	t.Fatalf("no target has the address of %s", c.name)
+	return nil
+}
+
+func TestWhatComesInPiecesIsPassedOnAtOnce(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	next := make(chan string)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		for text := range next {
+			_, _ = io.WriteString(w, text)
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	r, _ := http.NewRequest("GET", "http://"+b.url+"/events", nil)
+	r.Host = "www.test"
+	next2 := make(chan struct{})
+	go func() { next <- "one\n"; <-next2; next <- "two\n"; close(next) }()
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	if !lines.Scan() || lines.Text() != "one" { // it would wait for ever if the first piece were kept
+		t.Fatalf("first line %q", lines.Text())
+	}
+	close(next2)
+	if !lines.Scan() || lines.Text() != "two" || lines.Scan() {
+		t.Fatalf("second line %q, %v", lines.Text(), lines.Err())
+	}
+}
+
+// TestTheAnswerMayEndBeforeTheRequest: a cluster that refuses a large body is heard, and nothing hangs.
+func TestTheAnswerMayEndBeforeTheRequest(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	east.does(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusRequestEntityTooLarge) })
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: www.test\r\nContent-Length: 1000000\r\n\r\nbegin")
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	eventually(t, func() string {
+		if n := b.target(t, east).open.Load(); n != 0 {
+			return fmt.Sprintf("%d connections are kept though half a request is on them", n)
+		}
+		return ""
+	})
+}
+
+func TestTrailersAndInterimAnswers(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Trailer", "X-Sum")
+		_, _ = io.WriteString(w, "body")
+		w.Header().Set("X-Sum", "42")
+	})
+	r, _ := http.NewRequest("GET", "http://"+b.url+"/", nil)
+	r.Host = "www.test"
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	if string(body) != "body" || answer.Trailer.Get("X-Sum") != "42" {
+		t.Errorf("body %q, trailer %v", body, answer.Trailer)
+	}
+}
+
+// TestGRPC: HTTP/2 on both sides, with both directions open at once, and trailers.
+func TestGRPC(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, "kubernetes.io/h2c"), east)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 || r.Header.Get("Te") != "trailers" {
+			t.Errorf("the cluster gets %s with TE %q", r.Proto, r.Header.Get("Te"))
+		}
+		w.Header().Set("Content-Type", "application/grpc")
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+			_, _ = io.WriteString(w, "echo "+lines.Text()+"\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+	})
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	in, out := io.Pipe()
+	r, _ := http.NewRequest("POST", "http://"+b.url+"/pkg.Service/Method", in)
+	r.Host = "www.test"
+	r.Header.Set("Te", "trailers")
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	for _, text := range []string{"one", "two"} {
+		if _, err := io.WriteString(out, text+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !lines.Scan() || lines.Text() != "echo "+text {
+			t.Fatalf("answer %q, %v", lines.Text(), lines.Err())
+		}
+	}
+	_ = out.Close()
+	if lines.Scan() || answer.Trailer.Get("Grpc-Status") != "0" {
+		t.Errorf("after the end %q, trailer %v", lines.Text(), answer.Trailer)
+	}
+}
+
+func TestUpgrades(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Connection") != "Upgrade" || r.Header.Get("Sec-Websocket-Key") != "k" {
+			t.Errorf("the cluster gets %v", r.Header)
+		}
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Own: 1\r\n\r\nhello ")
+		_, _ = io.Copy(c, rw.Reader)
+	})
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\nearly ")
+	reader := bufio.NewReader(c)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil || answer.StatusCode != 101 || answer.Header.Get("X-Own") != "1" {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	_, _ = io.WriteString(c, "late")
+	_ = c.(*net.TCPConn).CloseWrite()
+	text, err := io.ReadAll(reader)
+	if string(text) != "hello early late" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+func TestWhatIsSaidOfTheClient(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "X-Real-Ip", "X-Secret", "X_user", "X-Own"} {
+			_, _ = fmt.Fprintf(w, "%s=%s\n", name, strings.Join(r.Header[name], "|"))
+		}
+	})
+	lies := []string{"X-Forwarded-For", "192.0.2.66", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "evil.test", "Forwarded", "for=192.0.2.66", "X-Real-IP", "192.0.2.66", "Connection", "X-Secret", "X-Secret", "1", "X_user", "root", "X-Own", "1"}
+	alien := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	if _, got, _ := alien.do("GET", "/", nil, lies...); got != "X-Forwarded-For=127.0.0.1\nX-Forwarded-Proto=http\nX-Forwarded-Host=www.test\nForwarded=for=127.0.0.1;host=www.test;proto=http\nX-Real-Ip=\nX-Secret=\nX_user=\nX-Own=1\n" {
+		t.Errorf("of a client that is not trusted:\n%s", got)
+	}
+	trusted := newBed(t, Options{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, ListenOptions{}, serviceOf(port, ""), east)
+	if _, got, _ := trusted.do("GET", "/", nil, lies...); got != "X-Forwarded-For=192.0.2.66, 127.0.0.1\nX-Forwarded-Proto=https\nX-Forwarded-Host=www.test\nForwarded=for=192.0.2.66, for=127.0.0.1;host=www.test;proto=https\nX-Real-Ip=\nX-Secret=\nX_user=\nX-Own=1\n" {
+		t.Errorf("of a peer that is trusted:\n%s", got)
+	}
+}
+
+func TestTLSByServerName(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	service := serviceOf(port, "")
+	b := newBed(t, Options{}, ListenOptions{TLS: true}, service, east)
+	cert, roots := certificateOf(t, "www.test")
+	get := func(serverName, host string, protocols ...string) (string, error) {
+		transport := &http.Transport{ForceAttemptHTTP2: len(protocols) == 0, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverName, NextProtos: protocols}}
+		defer transport.CloseIdleConnections()
+		r, _ := http.NewRequest("GET", "https://"+b.url+"/", nil)
+		r.Host = host
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return fmt.Sprintf("%s %d %s", answer.Proto, answer.StatusCode, strings.TrimSpace(string(body))), err
+	}
+	if got, err := get("www.test", "www.test"); err == nil {
+		t.Errorf("without a certificate: %s", got)
+	}
+	b.SetRoutes(tableOf(service, "www.test", "cert"), map[string]*tls.Certificate{"shop/cert": cert})
+	for want, ask := range map[string][]string{
+		"HTTP/2.0 200 east-a":                   {"www.test", "www.test"},
+		"HTTP/1.1 200 east-a":                   {"www.test", "WWW.test.:443", "http/1.1"},
+		"HTTP/2.0 404 no Ingress has this host": {"www.test", "other.test"},
+	} {
+		if got, err := get(ask[0], ask[1], ask[2:]...); got != want {
+			t.Errorf("server name and host %v: %q, %v; want %q", ask, got, err, want)
+		}
+	}
+	if got, err := get("other.test", "www.test"); err == nil {
+		t.Errorf("for another server name: %s", got)
+	}
+	cert, roots = certificateOf(t, "www.test")
+	if got, err := get("www.test", "www.test"); err == nil {
+		t.Errorf("the new certificate is served before anybody has set it: %s", got)
+	}
+	b.SetRoutes(tableOf(service, "www.test", "cert"), map[string]*tls.Certificate{"shop/cert": cert})
+	if got, err := get("www.test", "www.test"); err != nil {
+		t.Errorf("with a new certificate: %q, %v", got, err)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	logged := &lockedBuffer{}
+	b := newBed(t, Options{AccessLog: logged}, ListenOptions{}, serviceOf(port, ""), east)
+	b.do("GET", "/a?b=\"\\", nil, "User-Agent", "quo\"te\x80")
+	b.raw("GET /../x HTTP/1.1\r\nHost: www.test\r\n\r\n")
+	b.raw("GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
+	eventually(t, func() string {
+		if n := strings.Count(logged.String(), "\n"); n != 3 {
+			return fmt.Sprintf("%d lines, want 3:\n%s", n, logged.String())
+		}
+		return ""
+	})
+	var lines []map[string]any
+	for line := range strings.Lines(logged.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		lines = append(lines, m)
+	}
+	first := lines[0]
+	if first["uri"] != `/a?b=%22%5C` && first["uri"] != `/a?b="\` || first["status"] != 200.0 || first["cluster"] != "east-a" || first["ingress"] != "shop/web" || first["client"] != "127.0.0.1" || first["bytes"] != 6.0 || first["tries"] != 1.0 {
+		t.Errorf("line of a request: %v", first)
+	}
+	if lines[1]["status"] != 400.0 || lines[1]["reason"] == "" || lines[2]["status"] != 404.0 || lines[2]["host"] != "other.test" {
+		t.Errorf("lines of refused requests: %v", lines[1:])
+	}
+}
+
+// TestDrainEndsConnectionsWithTheirAnswers: what is under way ends, and clients go with their next answer.
+func TestDrainEndsConnectionsWithTheirAnswers(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	enter, leave := make(chan struct{}), make(chan struct{})
+	east.does(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(enter)
+			<-leave
+		}
+		_, _ = io.WriteString(w, "done")
+	})
+	result := make(chan string)
+	go func() {
+		_, body, _ := b.do("GET", "/slow", nil)
+		result <- body
+	}()
+	<-enter
+	b.Drain()
+	if _, header, body := b.raw("GET / HTTP/1.1\r\nHost: www.test\r\n\r\n"); header.Get("Connection") != "close" || body != "done" {
+		t.Errorf("while it drains: %v, %q", header, body)
+	}
+	ended := make(chan error)
+	go func() { ended <- b.server.Shutdown(context.Background()) }()
+	select {
+	case err := <-ended:
+		t.Errorf("shut down before the request was answered: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(leave)
+	if body := <-result; body != "done" {
+		t.Errorf("the request under way got %q", body)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,369 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"federation/controllers/loadbalancer/plan"
+)
+
+// maxTries bounds how many clusters a request is sent to: those of which none took it.
+const maxTries = 3
+
+// writeTimeout is how long a client may take for a piece of an answer, readTimeout for a piece of its body.
+const writeTimeout, readTimeout = time.Minute, time.Minute
+
+// record is what is noted of a request.
+type record struct {
+	began         time.Time
+	client        netip.Addr
+	host, ingress string
+	cluster       string
+	target        netip.AddrPort
+	status        int
+	bytes         int64
+	tries         int
+	why           string
+}
+
+// ServeHTTP sends a request to a cluster, and its answer back.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := record{began: time.Now(), client: peerOf(r)}
+	defer func() {
+		observeRequest(&n)
+		if p.log != nil {
+			p.log.add(r, &n)
+		}
+		if fault := recover(); fault == http.ErrAbortHandler {
+			panic(fault) // closes the connection, or the stream
+		} else if fault != nil {
+			klog.ErrorS(nil, "A request made the proxy panic", "panic", fault, "stack", string(debug.Stack()))
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	p.serve(w, r, &n)
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
+	if p.draining.Load() && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	host, bad := checkRequest(r)
+	if bad != nil {
+		w.Header().Set("Connection", "close")
+		refuse(w, n, bad.status, bad.why)
+		return
+	}
+	n.host = host
+	routing := p.routing.Load()
+	h := routing.table.Host(host)
+	if h == nil {
+		refuse(w, n, http.StatusNotFound, "no Ingress has this host")
+		return
+	}
+	if r.TLS != nil && !routing.sameCertificate(r.TLS.ServerName, h) {
+		refuse(w, n, http.StatusMisdirectedRequest, "the connection was opened for another host")
+		return
+	}
+	route, ok := h.Match(r.URL.Path)
+	if !ok {
+		refuse(w, n, http.StatusNotFound, "no path of the host's Ingresses matches")
+		return
+	}
+	n.ingress = route.Ingress
+	v, ok := p.pools.Load(route.Pool)
+	if !ok {
+		refuse(w, n, http.StatusServiceUnavailable, "the Ingress' backend does not exist")
+		return
+	}
+	p.forward(v.(*pool), p.outgoing(w, r, n.client, host), n)
+}
+
+// sameCertificate reports whether a connection for a server name may ask for a host.
+func (r *routing) sameCertificate(serverName string, h *plan.Host) bool {
+	own := r.table.Host(strings.ToLower(serverName))
+	return own == h || own != nil && own.Secret == h.Secret
+}
+
+// peerOf is who the request's connection is from.
+func peerOf(r *http.Request) netip.Addr {
+	a, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return a.Addr().Unmap()
+}
+
+// outgoing prepares the request for clusters.
+func (p *Proxy) outgoing(w http.ResponseWriter, r *http.Request, client netip.Addr, host string) *outgoing {
+	o := &outgoing{
+		Request: r, uri: r.RequestURI, dropped: connectionHeaders(r.Header), upgrade: upgradeOf(r.Header), writer: w,
+		hasBody: r.ContentLength != 0 && r.Body != http.NoBody,
+	}
+	if !strings.HasPrefix(o.uri, "/") {
+		o.uri = r.URL.RequestURI() // it came with scheme and host
+	}
+	o.repeatable = !o.hasBody && o.upgrade == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions)
+	if o.hasBody {
+		control := http.NewResponseController(w)
+		_ = control.EnableFullDuplex() // HTTP/2 has it anyway
+		_ = control.SetReadDeadline(time.Now().Add(readTimeout))
+		r.Body = &clientBody{r.Body, control}
+	}
+	proto, address := "http", client.String()
+	if r.TLS != nil {
+		proto = "https"
+	}
+	forwardedFor, forwarded := address, ""
+	if p.isTrusted(client) {
+		forwardedFor = joined(r.Header["X-Forwarded-For"], forwardedFor)
+		if forwarded = strings.Join(r.Header["Forwarded"], ", "); forwarded != "" {
+			forwarded += ", "
+		}
+		if said := r.Header["X-Forwarded-Proto"]; len(said) == 1 && (said[0] == "http" || said[0] == "https") {
+			proto = said[0]
+		}
+	}
+	node := address
+	if client.Is6() {
+		node = `"[` + address + `]"`
+	}
+	if strings.HasPrefix(host, "[") || strings.Contains(r.Host, ":") {
+		host = `"` + r.Host + `"`
+	}
+	o.forwarded = []string{"X-Forwarded-For", forwardedFor, "X-Forwarded-Proto", proto, "X-Forwarded-Host", r.Host, "Forwarded", forwarded + "for=" + node + ";host=" + host + ";proto=" + proto}
+	return o
+}
+
+func joined(before []string, last string) string {
+	if len(before) == 0 {
+		return last
+	}
+	return strings.Join(before, ", ") + ", " + last
+}
+
+// clientBody gives a client more time with each piece that it sends.
+type clientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *clientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && err == nil {
+		_ = b.control.SetReadDeadline(time.Now().Add(readTimeout)) // net/http can always do that
+	}
+	return n, err
+}
+
+// forward sends the request to a target of the pool, and to others as long as that is allowed.
+func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
+	o.budget.earn()
+	var tried [maxTries]*target
+	var last error
+	for n.tries < maxTries {
+		t := o.pick(tried[:n.tries])
+		if t == nil || n.tries > 0 && !o.budget.spend() {
+			break
+		}
+		if n.tries > 0 {
+			retries.WithLabelValues(tried[n.tries-1].Cluster, t.Cluster).Inc()
+		}
+		tried[n.tries] = t
+		n.tries++
+		n.cluster, n.target = t.Cluster, t.Address
+		x := &exchange{target: t}
+		answer, err := x.send(out)
+		if err == nil {
+			t.delivered(nil, answer.StatusCode)
+			p.answer(out, answer, x, n)
+			return
+		}
+		if out.Context().Err() != nil || out.clientError.Load() != nil {
+			n.status, n.why = statusClientGone, "the client is gone"
+			panic(http.ErrAbortHandler)
+		}
+		if !errors.Is(err, errTooMany) && !x.lost.Load() {
+			t.delivered(err, 0)
+		}
+		last = err
+		again := x.unsent && (!out.hasBody || x.conn == nil) || out.repeatable && n.tries == 1
+		if !again {
+			break
+		}
+		p.refresh(&o)
+	}
+	p.giveUp(out, last, n)
+}
+
+// refresh takes the pool as it is now: it may have changed because of what just happened.
+func (p *Proxy) refresh(o **pool) {
+	if v, ok := p.pools.Load((*o).ID); ok {
+		*o = v.(*pool)
+	}
+}
+
+// statusClientGone is noted for requests whose client has left, as nginx does.
+const statusClientGone = 499
+
+// giveUp answers for a cluster that did not.
+func (p *Proxy) giveUp(out *outgoing, err error, n *record) {
+	switch {
+	case err == nil || errors.Is(err, errTooMany):
+		refuse(out.writer, n, http.StatusServiceUnavailable, "no cluster takes requests")
+	case isTimeout(err) || errors.Is(err, context.DeadlineExceeded):
+		refuse(out.writer, n, http.StatusGatewayTimeout, "the cluster did not answer in time")
+	default:
+		refuse(out.writer, n, http.StatusBadGateway, "the cluster did not answer")
+	}
+	if err != nil {
+		n.why = err.Error() // for the log; clients are not told addresses
+	}
+}
+
+// refuse answers a request itself.
+func refuse(w http.ResponseWriter, n *record, status int, why string) {
+	n.status, n.why = status, why
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Length", strconv.Itoa(len(why)+1))
+	w.WriteHeader(status)
+	size, _ := io.WriteString(w, why+"\n") // who asked may be gone
+	n.bytes = int64(size)
+}
+
+// answer sends the answer of a cluster to the client.
+func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *record) {
+	defer answer.Body.Close()
+	n.status = answer.StatusCode
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		p.switchProtocols(out, answer, x, n)
+		return
+	}
+	h := out.writer.Header()
+	dropped := connectionHeaders(answer.Header)
+	for name, values := range answer.Header {
+		if !endsHere[name] && !dropped[name] {
+			h[name] = values
+		}
+	}
+	if length := answer.Header["Content-Length"]; len(length) == 1 {
+		h["Content-Length"] = length
+	}
+	for name := range answer.Trailer {
+		h.Add("Trailer", name)
+	}
+	out.writer.WriteHeader(answer.StatusCode)
+	size, err := p.copyBody(out.writer, answer)
+	n.bytes = size
+	if err != nil {
+		n.why = err.Error()
+		panic(http.ErrAbortHandler) // the client must not take a part for the whole
+	}
+	if len(answer.Trailer) > 0 {
+		_ = http.NewResponseController(out.writer).Flush() // so that the body is chunked, which trailers need
+	}
+	for name, values := range answer.Trailer {
+		if slices.Contains(h["Trailer"], name) {
+			h[name] = values
+		} else {
+			h[http.TrailerPrefix+name] = values
+		}
+	}
+}
+
+// copyBody copies the body, and flushes what has come before it waits for more.
+func (p *Proxy) copyBody(w http.ResponseWriter, answer *http.Response) (size int64, err error) {
+	if answer.ContentLength == 0 || answer.Body == http.NoBody {
+		_, err = answer.Body.Read(nil)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return 0, err
+	}
+	control := http.NewResponseController(w)
+	buffered := func() bool { return false }
+	if b, ok := answer.Body.(*answerBody); ok {
+		buffered = b.buffered
+	}
+	buffer := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buffer)
+	for {
+		if (answer.ContentLength < 0 || size > 0) && !buffered() {
+			_ = control.Flush() // a failure shows with the next write
+		}
+		n, err := answer.Body.Read(buffer[:])
+		if n > 0 {
+			if size > 0 {
+				_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // net/http can always do that
+			}
+			if _, failed := w.Write(buffer[:n]); failed != nil {
+				return size, failed
+			}
+			size += int64(n)
+		}
+		if errors.Is(err, io.EOF) {
+			return size, nil
+		}
+		if err != nil {
+			return size, err
+		}
+	}
+}
+
+// switchProtocols connects a client and a cluster that have agreed on another protocol, until one of them ends it.
+func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchange, n *record) {
+	if out.upgrade == "" || x.conn == nil || !strings.EqualFold(answer.Header.Get("Upgrade"), out.upgrade) {
+		refuse(out.writer, n, http.StatusBadGateway, "the cluster switched to a protocol that nobody asked for")
+		return
+	}
+	client, buffered, err := http.NewResponseController(out.writer).Hijack()
+	if err != nil {
+		refuse(out.writer, n, http.StatusBadGateway, "the connection cannot be switched")
+		return
+	}
+	defer client.Close()
+	server := x.conn
+	_ = client.SetDeadline(time.Time{}) // fails only for what is closed
+	_ = server.tcp.SetDeadline(time.Time{})
+	head := append([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "), answer.Header.Get("Upgrade")+"\r\n"...)
+	for name, values := range answer.Header {
+		for _, value := range values {
+			if !endsHere[name] {
+				head = append(head, name+": "+strings.NewReplacer("\r", " ", "\n", " ").Replace(value)+"\r\n"...)
+			}
+		}
+	}
+	if _, err := client.Write(append(head, "\r\n"...)); err != nil {
+		return
+	}
+	n.bytes = tunnel(client, io.LimitReader(buffered, int64(buffered.Reader.Buffered())), server)
+}
+
+// tunnel copies both ways until both sides have ended, and returns how much went to the client.
+// buffered is what of the client's was read already.
+func tunnel(client net.Conn, buffered io.Reader, server *conn) int64 {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(server.tcp, io.MultiReader(buffered, client)) // either side may end at any time
+		_ = server.tcp.CloseWrite()
+	}()
+	first, err := server.r.WriteTo(client) // what is buffered, and then the rest
+	if half, ok := client.(interface{ CloseWrite() error }); ok && err == nil {
+		_ = half.CloseWrite()
+	} else {
+		_ = client.Close()
+	}
+	<-done
+	return first
+}

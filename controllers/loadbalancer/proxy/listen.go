@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of clients.
+const (
+	maxHeader         = 16 << 10
+	readHeaderTimeout = 10 * time.Second
+	keepAliveTimeout  = 75 * time.Second
+	maxStreams        = 128
+)
+
+// Server takes requests at one address. Make it with Listen.
+type Server struct {
+	proxy    *Proxy
+	listener net.Listener
+	http     *http.Server
+	tls      bool
+	open     atomic.Int64
+}
+
+// ListenOptions say how a Server listens.
+type ListenOptions struct {
+	// Address is HOST:PORT.
+	Address string
+	// TLS with the certificates of hosts, and HTTP/2.
+	TLS bool
+	// ProxyProtocol: each connection begins with a header of PROXY protocol v2, from a trusted peer.
+	ProxyProtocol bool
+	// MaxConnections bounds the connections, MaxOfClient those of one address (of IPv6: one /64).
+	MaxConnections, MaxOfClient int
+}
+
+// Listen listens with SO_REUSEPORT, so that a new process can listen before the old one ends.
+func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }); failed != nil {
+			return failed
+		}
+		return err
+	}}
+	listener, err := config.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{proxy: p, tls: o.TLS}
+	s.listener = &boundedListener{Listener: listener, server: s, options: o, of: map[netip.Addr]int{}}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(o.TLS)
+	protocols.SetUnencryptedHTTP2(!o.TLS)
+	s.http = &http.Server{
+		Handler: p, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: keepAliveTimeout, MaxHeaderBytes: maxHeader,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: keepAliveTimeout, WriteByteTimeout: writeTimeout},
+		ErrorLog: log.New(discard{}, "", 0), // what clients do wrong is theirs
+	}
+	if o.TLS {
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate}
+	}
+	return s, nil
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Addr is where it listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve takes requests until Shutdown.
+func (s *Server) Serve() (err error) {
+	if s.tls {
+		err = s.http.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.http.Serve(s.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Drain has clients close their connections, each with its next answer. New ones are still taken.
+func (p *Proxy) Drain() { p.draining.Store(true) }
+
+// Shutdown takes no more connections, and waits for requests under way until ctx ends; then it closes them.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return s.http.Close()
+	}
+	return nil
+}
+
+// errNoCertificate is what a client with another name is told.
+var errNoCertificate = errors.New("no certificate is for this server name")
+
+// certificate returns that of the host which a client names.
+func (p *Proxy) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	r := p.routing.Load()
+	if h := r.table.Host(strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))); h != nil && h.Secret != "" {
+		if c := r.certs[h.Secret]; c != nil {
+			return c, nil
+		}
+	}
+	return nil, errNoCertificate
+}
+
+// boundedListener bounds connections, of all and of each client.
+type boundedListener struct {
+	net.Listener
+	server  *Server
+	options ListenOptions
+	mu      sync.Mutex
+	of      map[netip.Addr]int
+}
+
+// Accept closes connections that are too many.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client := clientOf(addrOf(c.RemoteAddr()))
+		if !l.take(client) {
+			refused.Inc()
+			_ = c.Close() // it gets nothing
+			continue
+		}
+		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.release(client) })} // it listens to tcp
+		if l.options.ProxyProtocol {
+			return &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}, nil
+		}
+		return bounded, nil
+	}
+}
+
+// clientOf is whom connections are counted for.
+func clientOf(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		if n, err := a.Prefix(64); err == nil {
+			return n.Addr()
+		}
+	}
+	return a
+}
+
+func (l *boundedListener) take(client netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if int(l.server.open.Load()) >= l.options.MaxConnections || l.of[client] >= l.options.MaxOfClient && !l.server.proxy.isTrusted(client) {
+		return false
+	}
+	l.server.open.Add(1)
+	l.of[client]++
+	connections.Inc()
+	return true
+}
+
+func (l *boundedListener) release(client netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.server.open.Add(-1)
+	if l.of[client]--; l.of[client] == 0 {
+		delete(l.of, client)
+	}
+	connections.Dec()
+}
+
+type boundedConn struct {
+	*net.TCPConn
+	release func()
+}
+
+// Close counts the connection no more.
+func (c *boundedConn) Close() error {
+	c.release()
+	return c.TCPConn.Close()
+}

@@ -1,0 +1,344 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/loadbalancer/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
+	"federation/controllers/servicedns/probe"
+)
+
+// Options are what a Proxy needs.
+type Options struct {
+	// Trusted are the peers whose X-Forwarded-For, Forwarded and PROXY headers are believed. Default: nobody.
+	Trusted []netip.Prefix
+	// Roots are the authorities of clusters' certificates. Default: the system's.
+	Roots *x509.CertPool
+	// Refuse returns an error for addresses that are not dialed. Default: v1beta1.RefuseAddress.
+	Refuse func(netip.Addr) error
+	// AccessLog gets a line of JSON for each request. Nil: none is written.
+	AccessLog io.Writer
+	// Changed, if set, is called when a target begins to fail its checks, is ejected, or is back. why is empty for the last.
+	Changed func(t plan.Target, why string)
+}
+
+// Proxy sends requests to clusters. Make it with New.
+type Proxy struct {
+	Options
+	started time.Time
+	ask     func(context.Context, servicednsplan.Target) error
+	routing atomic.Pointer[routing]
+	// draining: answers ask clients to close their connections.
+	draining atomic.Bool
+
+	// pools has *pool by plan.PoolID; requests read it.
+	pools sync.Map
+	log   *accessLog
+
+	mu sync.Mutex
+	// inputs are what pools are decided from, without health.
+	inputs  map[plan.PoolID]plan.PoolInput
+	targets map[targetKey]*target
+	users   map[*target]map[plan.PoolID]bool
+}
+
+// routing is what Routes and certificates say, swapped as one.
+type routing struct {
+	table *plan.Table
+	certs map[string]*tls.Certificate
+}
+
+// New makes a proxy without routes: it answers 404.
+func New(o Options) *Proxy {
+	if o.Refuse == nil {
+		o.Refuse = v1beta1.RefuseAddress
+	}
+	if o.Changed == nil {
+		o.Changed = func(plan.Target, string) {}
+	}
+	p := &Proxy{
+		Options: o, started: time.Now(), ask: probe.Asker(o.Roots, o.Refuse),
+		inputs: map[plan.PoolID]plan.PoolInput{}, targets: map[targetKey]*target{}, users: map[*target]map[plan.PoolID]bool{},
+	}
+	p.routing.Store(&routing{table: plan.Routes(plan.World{})})
+	if o.AccessLog != nil {
+		p.log = newAccessLog(o.AccessLog)
+	}
+	return p
+}
+
+// Run checks targets and writes the access log until ctx ends.
+func (p *Proxy) Run(ctx context.Context) {
+	if p.log != nil {
+		var writing sync.WaitGroup
+		defer writing.Wait()
+		writing.Go(func() { p.log.run(ctx) })
+	}
+	p.runHealth(ctx)
+}
+
+func (p *Proxy) now() time.Time { return time.Now() }
+
+// clock is in nanoseconds since the proxy was made.
+func (p *Proxy) clock() int64 { return int64(time.Since(p.started)) }
+
+// SetRoutes has requests routed by a table, with certificates by the namespace/name of their Secrets.
+func (p *Proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) {
+	p.routing.Store(&routing{table, certs})
+}
+
+// Table returns the table in use.
+func (p *Proxy) Table() *plan.Table { return p.routing.Load().table }
+
+// Pool returns a pool as it is now.
+func (p *Proxy) Pool(id plan.PoolID) (plan.Pool, bool) {
+	if v, ok := p.pools.Load(id); ok {
+		return v.(*pool).Pool, true
+	}
+	return plan.Pool{}, false
+}
+
+// SetPool has a pool decided from these values, whose Health is the proxy's own.
+func (p *Proxy) SetPool(in plan.PoolInput) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inputs[in.ID] = in
+	p.decide(in.ID)
+}
+
+// DropPool forgets a pool.
+func (p *Proxy) DropPool(id plan.PoolID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v, ok := p.pools.LoadAndDelete(id); ok {
+		delete(p.inputs, id)
+		p.release(id, v.(*pool), nil)
+	}
+}
+
+// Pools returns the ids of all pools.
+func (p *Proxy) Pools() []plan.PoolID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.inputs))
+}
+
+// pool is a decided pool with the targets of its parts.
+type pool struct {
+	plan.Pool
+	// targets are by the place of the part.
+	targets []*target
+	budget  *budget
+}
+
+// decide decides a pool and swaps it in. The caller holds the lock.
+func (p *Proxy) decide(id plan.PoolID) {
+	in := p.inputs[id]
+	next := &pool{}
+	before, _ := p.pools.Load(id)
+	was, _ := before.(*pool)
+	if was != nil {
+		next.budget = was.budget
+	} else {
+		next.budget = newBudget()
+	}
+	in.Health = nil
+	first := plan.DecidePool(in) // which targets there are
+	in.Health = p.healthOf(first)
+	if next.Pool = first; len(in.Health) > 0 {
+		next.Pool = plan.DecidePool(in)
+	}
+	for _, part := range next.Parts {
+		t := p.targetFor(part.Target, &next.Pool)
+		next.targets = append(next.targets, t)
+		if p.users[t] == nil {
+			p.users[t] = map[plan.PoolID]bool{}
+		}
+		p.users[t][id] = true
+	}
+	p.pools.Store(id, next)
+	p.release(id, was, next)
+}
+
+// healthOf returns the health of those targets of which something is known.
+func (p *Proxy) healthOf(of plan.Pool) map[plan.Target]plan.Health {
+	all := map[plan.Target]plan.Health{}
+	for _, part := range of.Parts {
+		t := p.targetFor(part.Target, &of)
+		t.mu.Lock()
+		if h := t.view(p.now()); h != (plan.Health{}) {
+			all[part.Target] = h
+		}
+		t.mu.Unlock()
+	}
+	return all
+}
+
+func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
+	key := targetKey{Target: at, Protocol: of.Protocol}
+	if of.Check != nil {
+		key.check = *of.Check
+	}
+	t := p.targets[key]
+	if t == nil {
+		t = p.newTarget(key)
+		t.checked = p.now().Add(-time.Duration(rand.Int64N(int64(idlePeriod)))) // checks are spread
+		p.targets[key] = t
+	}
+	return t
+}
+
+// release forgets the targets that a pool has no more, and nobody else has.
+func (p *Proxy) release(id plan.PoolID, was, next *pool) {
+	if was == nil {
+		return
+	}
+	for _, t := range was.targets {
+		if next != nil && slices.Contains(next.targets, t) {
+			continue
+		}
+		if delete(p.users[t], id); len(p.users[t]) == 0 {
+			delete(p.users, t)
+			delete(p.targets, t.targetKey)
+			t.mu.Lock()
+			t.gone = true
+			t.mu.Unlock()
+			t.closeIdle(true)
+		}
+	}
+}
+
+// allTargets returns all targets.
+func (p *Proxy) allTargets() []*target {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.targets))
+}
+
+// changed decides the pools of a target again whose checks began to fail, or to pass.
+func (p *Proxy) changed(t *target, failing bool, err error) {
+	p.decideOf(t)
+	why := ""
+	if failing {
+		why = "its checks fail: " + probe.Why(err)
+	}
+	observeOut(t.Cluster, failing)
+	p.Changed(t.Target, why)
+}
+
+// ejected decides the pools of a target again that was ejected.
+func (p *Proxy) ejected(t *target) {
+	p.decideOf(t)
+	ejections.WithLabelValues(t.Cluster).Inc()
+	p.Changed(t.Target, "requests failed there")
+}
+
+func (p *Proxy) decideOf(t *target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.users[t] {
+		p.decide(id)
+	}
+}
+
+// recompute decides those pools again whose targets warm up, or were ejected for long enough.
+func (p *Proxy) recompute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := map[plan.PoolID]bool{}
+	for t, users := range p.users {
+		t.mu.Lock()
+		moves := !t.back.IsZero() || !t.ejectedUntil.IsZero()
+		t.mu.Unlock()
+		if moves {
+			maps.Copy(ids, users)
+		}
+	}
+	for id := range ids {
+		p.decide(id)
+	}
+}
+
+// pick returns the target of the next request, or try, which goes to another cluster than those before; nil if there is none.
+func (o *pool) pick(before []*target) *target {
+	tried := func(t *target) bool {
+		return slices.ContainsFunc(before, func(b *target) bool { return b.Cluster == t.Cluster })
+	}
+	var sum float64
+	for i := range o.Parts {
+		if o.Parts[i].Share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
+			sum += o.Parts[i].Share
+		}
+	}
+	at, last := rand.Float64()*sum, (*target)(nil)
+	for i := range o.Parts {
+		if o.Parts[i].Share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
+			last = o.targets[i]
+			if at -= o.Parts[i].Share; at < 0 {
+				return last
+			}
+		}
+	}
+	if last != nil { // a rounding error
+		return last
+	}
+	for i := range o.Parts {
+		if !tried(o.targets[i]) {
+			return o.targets[i]
+		}
+	}
+	return nil
+}
+
+// budget bounds retries to a fifth of requests, beside some that are always allowed. It counts in fifths.
+type budget struct{ left atomic.Int64 }
+
+const (
+	retryCost = 5
+	// retriesAtRest are allowed without any request before; mostRetries is how many can be saved up.
+	retriesAtRest, mostRetries = 200, 5000
+)
+
+func newBudget() *budget {
+	b := &budget{}
+	b.left.Store(retriesAtRest * retryCost)
+	return b
+}
+
+func (b *budget) earn() {
+	if b.left.Add(1) > mostRetries*retryCost {
+		b.left.Add(-1)
+	}
+}
+
+func (b *budget) spend() bool {
+	if b.left.Add(-retryCost) < 0 {
+		b.left.Add(retryCost)
+		return false
+	}
+	return true
+}
+
+// isTrusted reports whether a peer's word on clients counts.
+func (p *Proxy) isTrusted(addr netip.Addr) bool {
+	return slices.ContainsFunc(p.Trusted, func(n netip.Prefix) bool { return n.Contains(addr.Unmap()) })
+}
+
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/loadbalancer/plan"
+)
+
+const (
+	// maxIdle bounds the idle connections to a target, maxOpen all of them.
+	maxIdle, maxOpen = 128, 4096
+	// idleTimeout is how long a connection may be idle. Servers commonly close theirs after 60 s or more.
+	idleTimeout = 30 * time.Second
+	// dialTimeout bounds the handshake of TCP. It is enough for the other side of the earth, and for a lost packet in the region.
+	dialTimeout = time.Second
+)
+
+// targetKey identifies a target with how it is spoken to and checked: pools that agree on that share its connections and health.
+type targetKey struct {
+	plan.Target
+	plan.Protocol
+	// check is that of the Service's settings; zero: any answer will do.
+	check v1beta1.DNSHealthCheck
+}
+
+// target is a load balancer of a cluster.
+type target struct {
+	targetKey
+	proxy *Proxy
+	// transport is for other protocols than HTTP/1.1 in the clear.
+	transport *http.Transport
+	// open counts connections of HTTP/1.1.
+	open atomic.Int64
+	// used and heard are when a request was last sent, and when an answer last began, in nanoseconds of the proxy's clock.
+	used, heard atomic.Int64
+
+	mu   sync.Mutex
+	idle []*conn
+	// waiting has the requests that no answer has come to.
+	waiting map[*exchange]struct{}
+	health
+}
+
+func (p *Proxy) newTarget(key targetKey) *target {
+	t := &target{targetKey: key, proxy: p, waiting: map[*exchange]struct{}{}}
+	if key.Protocol == plan.HTTP {
+		return t
+	}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(key.Protocol == plan.H2C)
+	protocols.SetHTTP1(key.Protocol == plan.HTTPS)
+	protocols.SetHTTP2(key.Protocol == plan.HTTPS)
+	t.transport = &http.Transport{
+		Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: maxIdle, MaxConnsPerHost: maxOpen, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx) },
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
+	}
+	return t
+}
+
+// errTooMany is why a target gets no more requests for now.
+var errTooMany = errors.New("too many connections to it")
+
+// dial opens a connection. It refuses addresses that no load balancer can have.
+func (t *target) dial(ctx context.Context) (net.Conn, error) {
+	if err := t.proxy.Refuse(t.Address.Addr()); err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	return d.DialContext(ctx, "tcp", t.Address.String())
+}
+
+// get returns an idle connection that is still open, or nil. certain asks for a look whether the other side has closed it.
+func (t *target) get(certain bool) *conn {
+	for {
+		t.mu.Lock()
+		n := len(t.idle)
+		if n == 0 {
+			t.mu.Unlock()
+			return nil
+		}
+		c := t.idle[n-1]
+		t.idle[n-1] = nil
+		t.idle = t.idle[:n-1]
+		t.mu.Unlock()
+		since := t.proxy.now().Sub(c.idleSince)
+		if since < idleTimeout && (!certain && since < time.Second || c.isOpen()) {
+			c.reused = true
+			return c
+		}
+		c.close()
+	}
+}
+
+// put keeps a connection for other requests.
+func (t *target) put(c *conn) {
+	c.idleSince = t.proxy.now()
+	t.mu.Lock()
+	keep := len(t.idle) < maxIdle && !t.failing && !t.gone
+	if keep {
+		t.idle = append(t.idle, c)
+	}
+	t.mu.Unlock()
+	if !keep {
+		c.close()
+	}
+}
+
+// closeIdle closes the connections that have been idle for too long, or all.
+func (t *target) closeIdle(all bool) {
+	var old []*conn
+	t.mu.Lock()
+	keep := t.idle[:0]
+	for _, c := range t.idle {
+		if all || t.proxy.now().Sub(c.idleSince) >= idleTimeout {
+			old = append(old, c)
+		} else {
+			keep = append(keep, c)
+		}
+	}
+	clear(t.idle[len(keep):])
+	t.idle = keep
+	t.mu.Unlock()
+	for _, c := range old {
+		c.close()
+	}
+	if t.transport != nil && all {
+		t.transport.CloseIdleConnections()
+	}
+}
+
+// isOpen reports whether the other side has neither closed the connection nor sent anything that nobody asked for.
+func (c *conn) isOpen() bool {
+	raw, err := c.tcp.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	if raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		open = errors.Is(err, syscall.EAGAIN)
+		return true
+	}) != nil {
+		return false
+	}
+	return open && c.r.Buffered() == 0
+}

@@ -1,0 +1,448 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"federation/controllers/loadbalancer/plan"
+)
+
+const (
+	// maxResponseHead bounds the head of an answer in bytes, maxInterim the interim answers (1xx) before it.
+	maxResponseHead, maxInterim = 64 << 10, 5
+	// headTimeout is how long an answer may take to begin, bodyTimeout how long nothing may come of its body.
+	headTimeout, bodyTimeout = time.Minute, 5 * time.Minute
+)
+
+// conn is a connection to a target by HTTP/1.1.
+type conn struct {
+	tcp    *net.TCPConn
+	target *target
+	r      *bufio.Reader
+	w      *bufio.Writer
+	// headLeft is how much more of the head of an answer may come; negative: it is not limited, as a body is read.
+	headLeft  int
+	reused    bool
+	idleSince time.Time
+	closed    atomic.Bool
+}
+
+// Read limits the head of an answer.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.headLeft == 0 {
+		return 0, errHeadTooLarge
+	}
+	if c.headLeft > 0 && len(p) > c.headLeft {
+		p = p[:c.headLeft]
+	}
+	n, err := c.tcp.Read(p)
+	if c.headLeft > 0 {
+		c.headLeft -= n
+	}
+	return n, err
+}
+
+var errHeadTooLarge = fmt.Errorf("the head of its answer has more than %d bytes", maxResponseHead)
+
+func (c *conn) close() {
+	if !c.closed.Swap(true) {
+		_ = c.tcp.Close() // it is given up
+		c.target.open.Add(-1)
+	}
+}
+
+// connect returns an idle connection, or a new one.
+func (t *target) connect(ctx context.Context, fresh, certain bool) (*conn, error) {
+	if !fresh {
+		if c := t.get(certain); c != nil {
+			return c, nil
+		}
+	}
+	if t.open.Add(1) > maxOpen {
+		t.open.Add(-1)
+		return nil, errTooMany
+	}
+	plain, err := t.dial(ctx)
+	if err != nil {
+		t.open.Add(-1)
+		return nil, err
+	}
+	c := &conn{tcp: plain.(*net.TCPConn), target: t} // a net.Dialer makes no other for tcp
+	c.r, c.w = bufio.NewReaderSize(c, 4<<10), bufio.NewWriterSize(c.tcp, 4<<10)
+	return c, nil
+}
+
+// exchange is one request that is sent to a target, and its answer.
+type exchange struct {
+	target *target
+	conn   *conn
+	// cancel ends an exchange by http.Transport.
+	cancel context.CancelFunc
+	// began is when it began to wait, in nanoseconds of the proxy's clock.
+	began int64
+	// lost: the target began to fail while the exchange waited.
+	lost atomic.Bool
+	// unsent: nothing of it has reached the target, so it may be sent elsewhere whatever it is.
+	unsent bool
+	// body is closed when nobody reads the client's body any more; nil without one.
+	body chan struct{}
+}
+
+// abandon ends the wait for an answer. The caller holds the target's lock, so that it is not late.
+func (x *exchange) abandon() {
+	x.lost.Store(true)
+	if x.conn != nil {
+		_ = x.conn.tcp.SetDeadline(time.Unix(1, 0)) // fails only for what is closed
+	}
+	if x.cancel != nil {
+		x.cancel()
+	}
+}
+
+var errLost = errors.New("it failed its checks while the request waited for an answer")
+
+// begin registers an exchange as waiting.
+func (x *exchange) begin() {
+	x.began = x.target.proxy.clock()
+	x.target.used.Store(x.began)
+	x.target.mu.Lock()
+	x.target.waiting[x] = struct{}{}
+	x.target.mu.Unlock()
+}
+
+// end takes it from those that wait.
+func (x *exchange) end(heard bool) {
+	if heard {
+		x.target.heard.Store(x.target.proxy.clock())
+	}
+	x.target.mu.Lock()
+	delete(x.target.waiting, x)
+	x.target.mu.Unlock()
+}
+
+// send sends a request and returns the answer, whose body the caller closes. An error leaves x.unsent and x.lost to be looked at.
+func (x *exchange) send(out *outgoing) (*http.Response, error) {
+	if x.target.Protocol != plan.HTTP {
+		return x.sendByTransport(out)
+	}
+	answer, err := x.sendOnce(out, false)
+	if err != nil && x.conn != nil && x.conn.reused && out.repeatable && !x.lost.Load() && out.Context().Err() == nil && !isTimeout(err) {
+		answer, err = x.sendOnce(out, true) // the other side closes idle connections when it likes
+	}
+	return answer, err
+}
+
+func (x *exchange) sendOnce(out *outgoing, fresh bool) (answer *http.Response, err error) {
+	x.unsent = true
+	if x.conn, err = x.target.connect(out.Context(), fresh, !out.repeatable); err != nil {
+		x.conn = nil
+		return nil, err
+	}
+	c := x.conn
+	x.begin()
+	stop := context.AfterFunc(out.Context(), func() { _ = c.tcp.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if x.end(err == nil); err == nil && x.lost.Load() {
+			answer, err = nil, errLost // its deadline may have passed
+		}
+		if err != nil {
+			stop()
+			c.close()
+			x.waitForBody(out)
+			if x.lost.Load() {
+				err = errLost
+			}
+		}
+	}()
+	_ = c.tcp.SetDeadline(time.Now().Add(headTimeout)) // fails only for what is closed, which the write will say
+	if x.lost.Load() {
+		return nil, errLost
+	}
+	c.headLeft = maxResponseHead
+	out.writeHead(c.w)
+	x.unsent = false
+	if out.hasBody {
+		x.sendBody(out)
+	} else if err = c.w.Flush(); err != nil {
+		return nil, err
+	}
+	if answer, err = c.readAnswer(out); err != nil {
+		return nil, err
+	}
+	c.headLeft = -1
+	answer.Body = &answerBody{ReadCloser: answer.Body, exchange: x, out: out, stop: stop, reusable: !answer.Close && answer.StatusCode != http.StatusSwitchingProtocols}
+	return answer, nil
+}
+
+// readAnswer reads the head of the answer, and passes interim ones on.
+func (c *conn) readAnswer(out *outgoing) (*http.Response, error) {
+	for interim := 0; ; interim++ {
+		answer, err := http.ReadResponse(c.r, out.Request)
+		if err != nil {
+			return nil, err
+		}
+		if answer.StatusCode >= 200 || answer.StatusCode == http.StatusSwitchingProtocols {
+			return answer, nil
+		}
+		if interim == maxInterim {
+			return nil, fmt.Errorf("more than %d interim answers", maxInterim)
+		}
+		if answer.StatusCode == http.StatusEarlyHints {
+			out.earlyHints(answer.Header)
+		}
+	}
+}
+
+// sendBody sends the client's body in a goroutine of its own: the answer may begin, or end, before all of it is sent.
+func (x *exchange) sendBody(out *outgoing) {
+	done := make(chan struct{})
+	x.body = done
+	c := x.conn
+	go func() {
+		defer close(done)
+		if err := out.writeBody(c.w); err != nil {
+			if out.isClientError(err) {
+				c.close() // what was sent must not look whole
+			}
+			return // or else the answer tells, or its absence
+		}
+	}()
+}
+
+// waitForBody has the goroutine that reads the client's body end: nobody may read it after the handler.
+func (x *exchange) waitForBody(out *outgoing) {
+	if x.body == nil {
+		return
+	}
+	select {
+	case <-x.body:
+		return
+	default:
+	}
+	out.stopReading()
+	<-x.body
+	x.body = nil
+}
+
+// answerBody gives its connection back once it was read to its end.
+type answerBody struct {
+	io.ReadCloser
+	exchange *exchange
+	out      *outgoing
+	stop     func() bool
+	reusable bool
+	atEnd    bool
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	c := b.exchange.conn
+	if c.r.Buffered() == 0 {
+		_ = c.tcp.SetReadDeadline(time.Now().Add(bodyTimeout)) // fails only for what is closed
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.atEnd = b.atEnd || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// buffered reports whether more has come already.
+func (b *answerBody) buffered() bool { return b.exchange.conn.r.Buffered() > 0 }
+
+func (b *answerBody) Close() error {
+	c := b.exchange.conn
+	sent := true
+	if b.exchange.body != nil {
+		select {
+		case <-b.exchange.body:
+		default:
+			sent = false
+		}
+	}
+	if b.stop() && b.reusable && b.atEnd && sent && c.r.Buffered() == 0 && !c.closed.Load() {
+		_ = c.tcp.SetDeadline(time.Time{}) // fails only for what is closed, which the next request finds
+		b.exchange.target.put(c)
+		return nil
+	}
+	c.close()
+	b.exchange.waitForBody(b.out)
+	return nil
+}
+
+// sendByTransport sends by HTTP/2 or TLS.
+func (x *exchange) sendByTransport(out *outgoing) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(out.Context())
+	x.cancel = cancel
+	head := time.AfterFunc(headTimeout, cancel)
+	x.begin()
+	answer, err := x.target.transport.RoundTrip(out.request(ctx, x.target))
+	x.end(err == nil)
+	head.Stop()
+	if err != nil {
+		cancel()
+		var dial *net.OpError
+		x.unsent = errors.As(err, &dial) && dial.Op == "dial"
+		if x.lost.Load() {
+			err = errLost
+		}
+		return nil, err
+	}
+	answer.Body = &transportBody{answer.Body, cancel}
+	return answer, nil
+}
+
+type transportBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *transportBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// outgoing is a client's request as it is sent to clusters.
+type outgoing struct {
+	*http.Request
+	// uri is the path and query as the client sent them.
+	uri string
+	// forwarded are headers of ours, in pairs of name and value.
+	forwarded []string
+	// dropped are the headers, beside the usual ones, that end here.
+	dropped map[string]bool
+	// upgrade is the protocol that the client wants instead of HTTP; empty for none.
+	upgrade string
+	// hasBody and repeatable: a GET, HEAD or OPTIONS without a body.
+	hasBody, repeatable bool
+	writer              http.ResponseWriter
+	clientError         atomic.Pointer[error]
+}
+
+// writeHead writes the request's head by HTTP/1.1. net/http has checked names and values of headers, and check the rest.
+func (o *outgoing) writeHead(w *bufio.Writer) {
+	put := func(parts ...string) {
+		for _, part := range parts {
+			_, _ = w.WriteString(part) // Flush has the error
+		}
+	}
+	put(o.Method, " ", o.uri, " HTTP/1.1\r\nHost: ", o.Host, "\r\n")
+	for name, values := range o.Header {
+		if o.drops(name) {
+			continue
+		}
+		for _, value := range values {
+			put(name, ": ", value, "\r\n")
+		}
+	}
+	for i := 0; i < len(o.forwarded); i += 2 {
+		put(o.forwarded[i], ": ", o.forwarded[i+1], "\r\n")
+	}
+	switch {
+	case o.upgrade != "":
+		put("Connection: Upgrade\r\nUpgrade: ", o.upgrade, "\r\n")
+	case o.hasBody && o.ContentLength < 0:
+		put("Transfer-Encoding: chunked\r\n")
+	case o.hasBody || o.Method == http.MethodPost || o.Method == http.MethodPut || o.Method == http.MethodPatch:
+		put("Content-Length: ", strconv.FormatInt(max(o.ContentLength, 0), 10), "\r\n")
+	}
+	put("\r\n")
+}
+
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// writeBody writes the client's body, chunked if its length is not known. A body that is too short is an error.
+func (o *outgoing) writeBody(w *bufio.Writer) error {
+	buffer := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buffer)
+	chunked, sent := o.ContentLength < 0, int64(0)
+	for {
+		n, err := o.Body.Read(buffer[:])
+		if n > 0 {
+			if chunked {
+				_, _ = fmt.Fprintf(w, "%x\r\n", n) // the flush has the error
+			}
+			_, _ = w.Write(buffer[:n])
+			if chunked {
+				_, _ = w.WriteString("\r\n")
+			}
+			if failed := w.Flush(); failed != nil {
+				return failed
+			}
+			sent += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && !chunked && sent != o.ContentLength:
+			err = io.ErrUnexpectedEOF
+			fallthrough
+		case err != nil && !errors.Is(err, io.EOF):
+			o.clientError.Store(&err)
+			return err
+		case err != nil:
+			if chunked {
+				_, _ = w.WriteString("0\r\n\r\n")
+			}
+			return w.Flush()
+		}
+	}
+}
+
+// isClientError reports whether an error came from reading the client's body.
+func (o *outgoing) isClientError(err error) bool {
+	client := o.clientError.Load()
+	return client != nil && errors.Is(err, *client)
+}
+
+// stopReading has a read of the client's body end. Its connection cannot be used for another request.
+func (o *outgoing) stopReading() {
+	o.writer.Header().Set("Connection", "close")
+	_ = http.NewResponseController(o.writer).SetReadDeadline(time.Unix(1, 0)) // net/http can always do that
+}
+
+// earlyHints passes an interim answer on.
+func (o *outgoing) earlyHints(h http.Header) {
+	if links := h["Link"]; len(links) > 0 {
+		o.writer.Header()["Link"] = links
+		o.writer.WriteHeader(http.StatusEarlyHints)
+		o.writer.Header().Del("Link")
+	}
+}
+
+// request returns the request for http.Transport.
+func (o *outgoing) request(ctx context.Context, t *target) *http.Request {
+	r := &http.Request{
+		Method: o.Method, Host: o.Host, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, ContentLength: o.ContentLength,
+		URL: &url.URL{Scheme: "http", Host: t.Address.String(), Opaque: o.uri},
+	}
+	if t.Protocol == plan.HTTPS {
+		r.URL.Scheme, r.URL.Host = "https", o.Host // whose name the certificate must have; dial knows the address
+	}
+	r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.URL.Opaque = o.URL.Path, o.URL.RawPath, o.URL.RawQuery, ""
+	if o.hasBody {
+		r.Body, r.Trailer = o.Body, o.Trailer
+	}
+	for name, values := range o.Header {
+		if !o.drops(name) {
+			r.Header[name] = values
+		}
+	}
+	if te := o.Header["Te"]; len(te) == 1 && te[0] == "trailers" {
+		r.Header["Te"] = te // gRPC wants it
+	}
+	for i := 0; i < len(o.forwarded); i += 2 {
+		r.Header.Set(o.forwarded[i], o.forwarded[i+1])
+	}
+	return r.WithContext(ctx)
+}
