@@ -17,8 +17,10 @@ import (
 // Ensure writes the objects that are missing or differ. It may be called at any time, by several
 // servers at once.
 func Ensure(ctx context.Context, kube kubernetes.Interface) error {
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace(), metav1.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
-		return fmt.Errorf("namespace: %w", err)
+	for _, want := range namespaces() {
+		if _, err := kube.CoreV1().Namespaces().Create(ctx, want, metav1.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
+			return fmt.Errorf("namespace: %w", err)
+		}
 	}
 	rbac := kube.RbacV1()
 	for _, want := range clusterRoles() {
@@ -31,8 +33,8 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 			return fmt.Errorf("ClusterRole %s of an earlier version: %w", name, err)
 		}
 	}
-	for _, name := range []string{controllersName, customKindsName} {
-		binding := clusterRoleBinding(name)
+	for name, to := range map[string][]rbacv1.Subject{controllersName: controllers(), customKindsName: controllers(), loadBalancerRole: loadBalancers()} {
+		binding := clusterRoleBinding(name, to)
 		if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
 			return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)
 		}); err != nil {
@@ -42,18 +44,25 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminsBinding(), func(*rbacv1.ClusterRoleBinding) bool { return true }); err != nil {
 		return err
 	}
-	local, localBinding := role(), roleBinding()
-	if err := ensure(ctx, rbac.Roles(local.Namespace), local, func(is *rbacv1.Role) bool {
-		return equality.Semantic.DeepEqual(is.Rules, local.Rules)
-	}); err != nil {
-		return err
-	}
-	if err := ensure(ctx, rbac.RoleBindings(localBinding.Namespace), localBinding, func(is *rbacv1.RoleBinding) bool {
-		return equality.Semantic.DeepEqual(is.Subjects, localBinding.Subjects)
-	}); err != nil {
-		return err
+	for want, to := range map[*rbacv1.Role][]rbacv1.Subject{role(): controllers(), loadBalancersRole(): loadBalancers()} {
+		if err := ensureLocalRole(ctx, kube, want, to); err != nil {
+			return err
+		}
 	}
 	return ensureFlow(ctx, kube)
+}
+
+// ensureLocalRole keeps a role of one namespace, and its binding.
+func ensureLocalRole(ctx context.Context, kube kubernetes.Interface, want *rbacv1.Role, to []rbacv1.Subject) error {
+	rbac, binding := kube.RbacV1(), roleBinding(want, to)
+	if err := ensure(ctx, rbac.Roles(want.Namespace), want, func(is *rbacv1.Role) bool {
+		return equality.Semantic.DeepEqual(is.Rules, want.Rules)
+	}); err != nil {
+		return err
+	}
+	return ensure(ctx, rbac.RoleBindings(want.Namespace), binding, func(is *rbacv1.RoleBinding) bool {
+		return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)
+	})
 }
 
 func ensureRole(ctx context.Context, kube kubernetes.Interface, want *rbacv1.ClusterRole) error {

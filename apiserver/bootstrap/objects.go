@@ -24,8 +24,11 @@ var (
 	change       = []string{"update", "patch", "get", "list", "watch"}
 )
 
-func namespace() *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FederationNamespace}}
+func namespaces() (all []*corev1.Namespace) {
+	for _, name := range []string{v1beta1.FederationNamespace, v1beta1.LoadBalancersNamespace} {
+		all = append(all, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return all
 }
 
 // controllersName is the name of the roles and bindings of the controllers.
@@ -62,6 +65,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
+		clusterRole(loadBalancerRole, "", loadBalancerRules()...),
 	}
 }
 
@@ -108,6 +112,34 @@ func dnsRules() []rbacv1.PolicyRule {
 	}
 }
 
+// loadBalancerRole is the name of the roles for load balancers. Service accounts of their namespace have them.
+const loadBalancerRole = "federation-lb"
+
+// loadBalancerRules are for load balancers: they read what routes follow from, and of Secrets the certificates of Ingresses that they serve.
+func loadBalancerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule("", reading, "services"),
+		rule("networking.k8s.io", reading, "ingresses"),
+		rule("networking.k8s.io", []string{"get"}, "ingresses/"+v1beta1.CertificatesSubresource),
+		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies", "dnsnamegrants"),
+		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
+		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap}},
+	}
+}
+
+// loadBalancersRole lets load balancers keep their Leases.
+func loadBalancersRole() *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.LoadBalancersNamespace, Name: loadBalancerRole},
+		Rules:      []rbacv1.PolicyRule{rule("coordination.k8s.io", []string{"get", "create", "update", "delete"}, "leases")},
+	}
+}
+
+// loadBalancers are the accounts of load balancers.
+func loadBalancers() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + v1beta1.LoadBalancersNamespace}}
+}
+
 // role lets the controllers manage the federation's own objects in its namespace.
 func role() *rbacv1.Role {
 	return &rbacv1.Role{
@@ -116,11 +148,11 @@ func role() *rbacv1.Role {
 	}
 }
 
-// clusterRoleBinding binds a cluster role of that name to the controllers.
-func clusterRoleBinding(name string) *rbacv1.ClusterRoleBinding {
+// clusterRoleBinding binds a cluster role of that name.
+func clusterRoleBinding(name string, to []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Subjects:   controllers(),
+		Subjects:   to,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 	}
 }
@@ -135,11 +167,12 @@ func adminsBinding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-func roleBinding() *rbacv1.RoleBinding {
+// roleBinding binds a role.
+func roleBinding(to *rbacv1.Role, subjects []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: controllersName},
-		Subjects:   controllers(),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: controllersName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: to.Namespace, Name: to.Name},
+		Subjects:   subjects,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: to.Name},
 	}
 }
 

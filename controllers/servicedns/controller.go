@@ -45,6 +45,8 @@ type Options struct {
 	// namespace/name; the first time with all Services. Nil means that the Service does not exist. Services that cannot
 	// be parsed are left out.
 	Offers func(map[string][]plan.Offer)
+	// Kept, if set, is called with the owners of hosts when these have changed. The map is not changed in place.
+	Kept func(map[string]plan.Keep)
 	// Kube, if set, is a client of the federation to read and write which load balancers fail their health checks.
 	// Without it nothing is checked.
 	Kube kubernetes.Interface
@@ -95,7 +97,12 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.addHost)
 	c.checks = newChecks(o.Kube, o.Refuse, c.changed.addChecked)
-	c.kept = newKept(o.Kube, c.changed.wakeUp)
+	c.kept = newKept(o.Kube, func() {
+		if o.Kept != nil {
+			o.Kept(c.kept.owners())
+		}
+		c.changed.wakeUp()
+	})
 	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
 	return c, nil

@@ -74,7 +74,7 @@ func OwnNamespace(name string) bool { return ownNamespaces[name] }
 
 // ownNamespaces are those that every cluster, including the federation, keeps for itself.
 var ownNamespaces = map[string]bool{
-	metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true, FederationNamespace: true,
+	metav1.NamespaceSystem: true, metav1.NamespacePublic: true, corev1.NamespaceNodeLease: true, FederationNamespace: true, LoadBalancersNamespace: true,
 }
 
 // Made by every cluster in each of its namespaces.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"federation/cmd/internal/logformat"
+	"federation/controllers/servicedns/lookup"
+)
+
+// options are the flags.
+type options struct {
+	log           logformat.Flag
+	kubeconfig    string
+	region        string
+	zone          string
+	http, https   string
+	proxyProtocol bool
+	trusted       []string
+	upstreamCA    string
+	accessLog     string
+	connections   int
+	ofClient      int
+	drainDelay    time.Duration
+	drainTimeout  time.Duration
+	metrics       string
+	lookups       lookup.Flags
+
+	peers []netip.Prefix
+	roots *x509.CertPool
+}
+
+func newOptions() *options {
+	return &options{http: ":80", https: ":443", connections: 10_000, ofClient: 1000, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the federation (required)")
+	fs.StringVar(&o.region, "region", "", "`NAME` of the region that it is in, as the clusters' nodes have it: clusters of this region come first; without it all are alike")
+	fs.StringVar(&o.zone, "zone", "", "`NAME` of the zone that it is in")
+	fs.StringVar(&o.http, "http-bind-address", o.http, "`HOST:PORT` for HTTP; empty: none")
+	fs.StringVar(&o.https, "https-bind-address", o.https, "`HOST:PORT` for HTTPS, with the certificates that Ingresses name; empty: none")
+	fs.BoolVar(&o.proxyProtocol, "proxy-protocol", false, "each connection begins with a header of PROXY protocol v2, from one of --trusted-peers")
+	fs.StringSliceVar(&o.trusted, "trusted-peers", nil, "`NETWORKS` in CIDR notation whose X-Forwarded-For, Forwarded and PROXY headers are believed; those of others are replaced")
+	fs.StringVar(&o.upstreamCA, "upstream-ca-file", "", "`FILE` with the certificate authorities of clusters whose Services have appProtocol https; without it the system's")
+	fs.StringVar(&o.accessLog, "access-log", "", "`FILE` that gets a line of JSON for each request; -: the standard output")
+	fs.IntVar(&o.connections, "max-connections", o.connections, "open connections of clients on each port; further ones are closed at once")
+	fs.IntVar(&o.ofClient, "max-connections-per-client", o.ofClient, "open connections of one client on each port (of IPv6: of one /64), unless it is one of --trusted-peers")
+	fs.DurationVar(&o.drainDelay, "drain-delay", o.drainDelay, "how long connections are still taken after SIGTERM, while clients are told to close theirs: longer than the TTL of its names")
+	fs.DurationVar(&o.drainTimeout, "drain-timeout", o.drainTimeout, "how long requests under way may take after that")
+	fs.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:9154", "`HOST:PORT` on which /metrics, /healthz, /readyz, and /trace for \"federation-lb trace\" are served, without TLS; empty: nowhere")
+	o.lookups.Add(fs, "")
+}
+
+// validate names the flag, its value and what is allowed. It reads the file of --upstream-ca-file.
+func (o *options) validate() error {
+	if o.kubeconfig == "" {
+		return errors.New("--kubeconfig is required: it says which federation is served")
+	}
+	if o.http == "" && o.https == "" {
+		return errors.New("--http-bind-address, --https-bind-address: one of them must be given")
+	}
+	for flag, address := range map[string]string{"http-bind-address": o.http, "https-bind-address": o.https, "metrics-bind-address": o.metrics} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			return fmt.Errorf("--%s %q: must be HOST:PORT (%v)", flag, address, err)
+		}
+	}
+	for _, text := range o.trusted {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--trusted-peers %q: must be networks in CIDR notation, as 10.0.0.0/8", text)
+		}
+		o.peers = append(o.peers, network.Masked())
+	}
+	if o.proxyProtocol && len(o.peers) == 0 {
+		return errors.New("--proxy-protocol needs --trusted-peers: whoever could send such a header could be anybody")
+	}
+	if o.connections < 1 || o.ofClient < 1 {
+		return fmt.Errorf("--max-connections %d, --max-connections-per-client %d: must be 1 or more", o.connections, o.ofClient)
+	}
+	if o.drainDelay < 0 || o.drainTimeout < 0 {
+		return fmt.Errorf("--drain-delay %s, --drain-timeout %s: must not be negative", o.drainDelay, o.drainTimeout)
+	}
+	if o.upstreamCA != "" {
+		text, err := os.ReadFile(o.upstreamCA)
+		if err != nil {
+			return fmt.Errorf("--upstream-ca-file: %w", err)
+		}
+		if o.roots = x509.NewCertPool(); !o.roots.AppendCertsFromPEM(text) {
+			return fmt.Errorf("--upstream-ca-file %s: must have certificates in PEM", o.upstreamCA)
+		}
+	}
+	return o.lookups.Validate()
+}

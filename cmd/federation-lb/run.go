@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"federation/cmd/internal/logformat"
+	"federation/cmd/internal/process"
+	"federation/controllers/loadbalancer/plan"
+	"federation/controllers/loadbalancer/proxy"
+	"federation/controllers/supervisor"
+)
+
+// run serves until ctx ends, and then drains. It fails at the start only, and when a socket does.
+func (o *options) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	process.LimitMemory()
+	log, err := o.openLog()
+	if err != nil {
+		return err
+	}
+	proxy.RegisterMetrics()
+	p := proxy.New(proxy.Options{Trusted: o.peers, Roots: o.roots, Refuse: o.lookups.Refuse(), AccessLog: log, Changed: func(t plan.Target, why string) {
+		klog.InfoS("What is known of a cluster's load balancer has changed", "cluster", t.Cluster, "address", t.Address, "usable", why == "", "reason", why)
+	}})
+	from, err := o.newSource(p)
+	if err != nil {
+		return err
+	}
+	serving, end := context.WithCancel(context.WithoutCancel(ctx)) // until it has drained
+	defer end()
+	group, serving := errgroup.WithContext(serving)
+	group.Go(supervisor.Protected(serving, "metrics", func(ctx context.Context) error { return o.serveMetrics(ctx, p, from.controller.Ready) }))
+	group.Go(supervisor.Protected(serving, "proxy", func(ctx context.Context) error { p.Run(ctx); return nil }))
+	group.Go(supervisor.Protected(serving, "loadbalancer", from.controller.Run))
+	group.Go(supervisor.Protected(serving, "servicedns", from.follow))
+	group.Go(func() error {
+		defer end()
+		either, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(serving, stop)()
+		if !from.controller.WaitReady(either) { // before, it would answer 404 for what it does not know yet
+			return nil
+		}
+		return o.serve(either, p)
+	})
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// openLog opens the access log; nil if there is none.
+func (o *options) openLog() (io.Writer, error) {
+	switch o.accessLog {
+	case "":
+		return nil, nil
+	case "-":
+		return os.Stdout, nil
+	}
+	f, err := os.OpenFile(o.accessLog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("--access-log: %w", err)
+	}
+	return f, nil
+}
+
+// serve takes requests until ctx ends, and drains.
+func (o *options) serve(ctx context.Context, p *proxy.Proxy) error {
+	var servers []*proxy.Server
+	group := errgroup.Group{}
+	failed, fail := context.WithCancel(ctx)
+	defer fail()
+	for _, l := range []proxy.ListenOptions{{Address: o.http}, {Address: o.https, TLS: true}} {
+		if l.Address == "" {
+			continue
+		}
+		l.ProxyProtocol, l.MaxConnections, l.MaxOfClient = o.proxyProtocol, o.connections, o.ofClient
+		s, err := p.Listen(ctx, l)
+		if err != nil {
+			return fmt.Errorf("%q: %w", l.Address, err)
+		}
+		servers = append(servers, s)
+		logformat.Announce("federation-lb: serving on %s", s.Addr())
+		group.Go(func() error { defer fail(); return s.Serve() })
+	}
+	<-failed.Done()
+	if ctx.Err() != nil {
+		p.Drain()
+		klog.InfoS("Draining: clients are told to close their connections", "delay", o.drainDelay, "timeout", o.drainTimeout)
+		time.Sleep(o.drainDelay)
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.drainTimeout)
+	defer cancel()
+	for _, s := range servers {
+		group.Go(func() error { return s.Shutdown(ending) })
+	}
+	return group.Wait()
+}
