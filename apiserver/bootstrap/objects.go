@@ -107,7 +107,7 @@ func dnsRules() []rbacv1.PolicyRule {
 		rule("networking.k8s.io", reading, "ingresses"),
 		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies", "dnsnamegrants"),
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
-		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap}},
+		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap, v1beta1.LoadBalancersConfigMap}},
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"secrets"}, ResourceNames: []string{v1beta1.DNSKeysSecret}},
 	}
 }
@@ -123,7 +123,7 @@ func loadBalancerRules() []rbacv1.PolicyRule {
 		rule("networking.k8s.io", []string{"get"}, "ingresses/"+v1beta1.CertificatesSubresource),
 		rule(v1beta1.GroupName, reading, "clusters", "placementpolicies", "dnsnamegrants"),
 		{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.InfoConfigMap}},
-		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap}},
+		{APIGroups: []string{""}, Verbs: reading, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.DNSHealthChecksConfigMap, v1beta1.DNSHostsConfigMap, v1beta1.LoadBalancersConfigMap}},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,9 @@ import (
 	"federation/controllers/loadbalancer"
 	"federation/controllers/loadbalancer/plan"
 	"federation/controllers/loadbalancer/proxy"
+	"federation/controllers/loadbalancer/registered"
 	"federation/controllers/servicedns"
+	"federation/controllers/supervisor"
 )
 
 // source is the federation, and what keeps the proxy in line with it.
@@ -77,6 +80,22 @@ func (s *source) follow(ctx context.Context) error {
 	}
 	s.informers.Start(ctx.Done())
 	return names.Run(ctx)
+}
+
+// announce has the federation know of the load balancer, if it has addresses, until ctx ends. The returned function waits until it is withdrawn.
+func (s *source) announce(ctx context.Context) (wait func()) {
+	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own)
+	if err != nil { // it has no addresses
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		supervisor.Keep(ctx, "loadbalancer", func(ctx context.Context) {
+			registered.Announce(ctx, s.kube, s.name, fmt.Sprintf("%s-%d", s.name, os.Getpid()), says)
+		})
+	}()
+	return func() { <-done }
 }
 
 // readInfo waits until the federation publishes its configuration. It fails when ctx ends.

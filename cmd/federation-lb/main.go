@@ -47,8 +47,8 @@ has. Run two or more, at different places.
 
 On SIGTERM it drains: it has clients close their connections, and ends when none is left. Start a new one before:
 both listen at the same port (SO_REUSEPORT).`,
-		Example: `  # A load balancer in region east, on ports 80 and 443, with metrics on this machine
-  federation-lb --kubeconfig lb.kubeconfig --region east --metrics-bind-address 127.0.0.1:9154
+		Example: `  # A load balancer in region east, on ports 80 and 443; DNS answers with its address
+  federation-lb --kubeconfig lb.kubeconfig --region east --addresses 192.0.2.80
 
   # Behind a load balancer of a cloud that speaks PROXY protocol v2, with a log of requests
   federation-lb --kubeconfig lb.kubeconfig --region east --proxy-protocol --trusted-peers 10.0.0.0/8 --access-log -

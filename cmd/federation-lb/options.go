@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/cmd/internal/logformat"
 	"federation/controllers/servicedns/lookup"
@@ -19,6 +21,8 @@ import (
 type options struct {
 	log           logformat.Flag
 	kubeconfig    string
+	name          string
+	addresses     []string
 	region        string
 	zone          string
 	http, https   string
@@ -34,15 +38,19 @@ type options struct {
 	lookups       lookup.Flags
 
 	peers []netip.Prefix
+	own   []netip.Addr
 	roots *x509.CertPool
 }
 
 func newOptions() *options {
-	return &options{http: ":80", https: ":443", connections: 10_000, ofClient: 1000, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
+	name, _ := os.Hostname() // without one --name is required
+	return &options{name: strings.ToLower(name), http: ":80", https: ":443", connections: 10_000, ofClient: 1000, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the federation (required)")
+	fs.StringVar(&o.name, "name", o.name, "`NAME` of the load balancer, which no other one has: of its Lease; the host's by default")
+	fs.StringSliceVar(&o.addresses, "addresses", nil, "`ADDRESSES` that clients reach it at, the status of Ingresses and DNS answer with them while it lives; without it neither knows of it")
 	fs.StringVar(&o.region, "region", "", "`NAME` of the region that it is in, as the clusters' nodes have it: clusters of this region come first; without it all are alike")
 	fs.StringVar(&o.zone, "zone", "", "`NAME` of the zone that it is in")
 	fs.StringVar(&o.http, "http-bind-address", o.http, "`HOST:PORT` for HTTP; empty: none")
@@ -72,6 +80,9 @@ func (o *options) validate() error {
 			return fmt.Errorf("--%s %q: must be HOST:PORT (%v)", flag, address, err)
 		}
 	}
+	if err := o.validateAddresses(); err != nil {
+		return err
+	}
 	for _, text := range o.trusted {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -99,3 +110,28 @@ func (o *options) validate() error {
 	}
 	return o.lookups.Validate()
 }
+
+// validateAddresses checks what the load balancer says of itself.
+func (o *options) validateAddresses() error {
+	if errs := validation.IsDNS1123Subdomain(o.name); len(errs) > 0 {
+		return fmt.Errorf("--name %q: %s", o.name, errs[0])
+	}
+	refuse := o.lookups.Refuse()
+	for _, text := range o.addresses {
+		a, err := netip.ParseAddr(text)
+		if err == nil {
+			err = refuse(a)
+		}
+		if err != nil {
+			return fmt.Errorf("--addresses %q: must be an IP address that clients can reach (%v)", text, err)
+		}
+		o.own = append(o.own, a)
+	}
+	if len(o.own) > maxAddresses {
+		return fmt.Errorf("--addresses: %d addresses: must be at most %d", len(o.own), maxAddresses)
+	}
+	return nil
+}
+
+// maxAddresses bounds the addresses of a load balancer.
+const maxAddresses = 16

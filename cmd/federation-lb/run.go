@@ -51,7 +51,7 @@ func (o *options) run(ctx context.Context) error {
 		if !from.controller.WaitReady(either) { // before, it would answer 404 for what it does not know yet
 			return nil
 		}
-		return o.serve(either, p)
+		return o.serve(either, p, from)
 	})
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -75,7 +75,7 @@ func (o *options) openLog() (io.Writer, error) {
 }
 
 // serve takes requests until ctx ends, and drains.
-func (o *options) serve(ctx context.Context, p *proxy.Proxy) error {
+func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error {
 	var servers []*proxy.Server
 	group := errgroup.Group{}
 	failed, fail := context.WithCancel(ctx)
@@ -93,7 +93,9 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy) error {
 		logformat.Announce("federation-lb: serving on %s", s.Addr())
 		group.Go(func() error { defer fail(); return s.Serve() })
 	}
+	withdraw := from.announce(failed)
 	<-failed.Done()
+	withdraw() // DNS leaves it out while it drains
 	if ctx.Err() != nil {
 		p.Drain()
 		klog.InfoS("Draining: clients are told to close their connections", "delay", o.drainDelay, "timeout", o.drainTimeout)

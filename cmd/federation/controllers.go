@@ -333,7 +333,7 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
 		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController, "drills": c.drillController,
-		"drill-schedules": c.drillSchedules, "drains": c.drainController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions,
+		"drill-schedules": c.drillSchedules, "drains": c.drainController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions, "loadbalancers": c.loadBalancers,
 	}); err != nil {
 		return err
 	}

@@ -4,6 +4,10 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/controllers/servicedns/plan"
 )
 
 // seen is what has changed since the last pass.
@@ -12,6 +16,8 @@ type seen struct {
 	objects, policies, clusters, hosts map[string]bool
 	// grants means that a DNSNameGrant has changed.
 	grants bool
+	// balancers are the federation's own load balancers, if these have changed.
+	balancers *[]plan.LoadBalancer
 	// targets are the load balancers whose health check has begun or ceased to fail, by plan.Target.Key.
 	targets map[string]bool
 	// since is when the first change came; zero if there is none.
@@ -40,6 +46,12 @@ func (c *changes) addGrant(string)        { c.update(func(s *seen) { s.grants = 
 func (c *changes) addCluster(name string) { c.update(func(s *seen) { s.clusters[name] = true }) }
 func (c *changes) addHost(name string)    { c.update(func(s *seen) { s.hosts[name] = true }) }
 
+// setBalancers takes in the ConfigMap of the federation's own load balancers.
+func (c *changes) setBalancers(written *corev1.ConfigMap) {
+	all := plan.ParseLoadBalancers(written.Data)
+	c.update(func(s *seen) { s.balancers = &all })
+}
+
 func (c *changes) addChecked(keys map[string]bool) {
 	c.update(func(s *seen) { maps.Copy(s.targets, keys) })
 }
@@ -61,6 +73,9 @@ func (c *changes) again(before seen) {
 			maps.Copy(*to, from)
 		}
 		s.grants = s.grants || before.grants
+		if s.balancers == nil {
+			s.balancers = before.balancers
+		}
 		s.since = before.since
 	})
 }

@@ -120,7 +120,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if c.Kube != nil {
-		synced = append(synced, c.checks.watchConfigMap(ctx, &running), c.kept.watchConfigMap(ctx, &running))
+		synced = append(synced, c.checks.watchConfigMap(ctx, &running), c.kept.watchConfigMap(ctx, &running),
+			followConfigMap(ctx, &running, c.Kube, v1beta1.LoadBalancersConfigMap, c.changed.setBalancers))
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil

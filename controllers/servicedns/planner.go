@@ -23,6 +23,8 @@ type planner struct {
 	claims   *plan.Claims
 	known    map[string]*v1beta1.Cluster
 	clusters []plan.Cluster
+	// balancers are the federation's own.
+	balancers []plan.LoadBalancer
 	// settings are the policies with DNS settings, by namespace and name.
 	settings map[string]map[string]*v1beta1.PlacementPolicy
 }
@@ -34,6 +36,8 @@ type entry struct {
 	clusters []string
 	// targets are the keys of its health checks.
 	targets []string
+	// balanced: it has the addresses of the federation's own load balancers.
+	balanced bool
 }
 
 func newPlanner(c *Controller) *planner {
@@ -52,6 +56,14 @@ func (p *planner) plan(ctx context.Context, seen seen) records {
 	p.policiesChanged(seen.policies, keys)
 	if seen.grants {
 		p.grantsChanged(keys)
+	}
+	if seen.balancers != nil {
+		p.balancers = *seen.balancers
+		for key, e := range p.planned {
+			if e.balanced {
+				keys[key] = true
+			}
+		}
 	}
 	moved, places := p.clustersChanged(seen.clusters)
 	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {
@@ -148,13 +160,14 @@ func (p *planner) planOne(ctx context.Context, o *plan.Object) (e entry, err err
 	if err := supervisor.Protect(ctx, "servicedns", func() error {
 		e.Plan = plan.Records(plan.Input{
 			Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
-			Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(),
+			Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(), LoadBalancers: p.balancers,
 			Offers: p.Offers != nil,
 		})
 		return nil
 	}); err != nil {
 		return entry{}, err
 	}
+	e.balanced = o.Balanced
 	for _, t := range e.Targets {
 		e.targets = append(e.targets, t.Key())
 	}
@@ -176,7 +189,7 @@ func (p *planner) storePlan(key string, e entry) {
 	p.hosts.countUses(was.Resolve, -1)
 	p.checks.countUses(e.Targets, +1)
 	p.checks.countUses(was.Targets, -1)
-	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 {
+	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 && !e.balanced {
 		delete(p.planned, key)
 	}
 }

@@ -23,16 +23,10 @@ func servedIngresses(all []*networkingv1.Ingress) (served []*networkingv1.Ingres
 	return served
 }
 
-// IsServed reports whether an Ingress is of the federation's class. The older annotation counts where the field is left out.
+// IsServed reports whether an Ingress is of the federation's class, and is not being deleted.
 func IsServed(i *networkingv1.Ingress) bool {
-	class := i.Annotations[annotationIngressClass]
-	if i.Spec.IngressClassName != nil {
-		class = *i.Spec.IngressClassName
-	}
-	return class == v1beta1.IngressClassName && i.DeletionTimestamp == nil
+	return i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == v1beta1.IngressClassName && i.DeletionTimestamp == nil
 }
-
-const annotationIngressClass = "kubernetes.io/ingress.class"
 
 // anyHost stands for requests to hosts that nobody has.
 const anyHost = ""

@@ -74,7 +74,7 @@ func TestClausesOfTheIngressAPI(t *testing.T) {
 		"a path type that is left out is as ImplementationSpecific":           {[]*networkingv1.Ingress{withoutType(ingress("shop/web", 1, "a.test /x Exact a:80"))}, []string{"a.test /x/y a"}},
 		"an Ingress that is being deleted is none":                            {[]*networkingv1.Ingress{deleted(ingress("shop/web", 1, "a.test / Prefix a:80"))}, []string{"a.test / 404"}},
 		"other classes are others'":                                           {[]*networkingv1.Ingress{ofClass(ingress("shop/web", 1, "a.test / Prefix a:80"), "nginx")}, []string{"a.test / 404"}},
-		"the annotation of old says the class where the field does not":       {[]*networkingv1.Ingress{ofOldClass(ingress("shop/web", 1, "a.test / Prefix a:80"), "federation")}, []string{"a.test / a"}},
+		"an Ingress without a class is nobody's here":                         {[]*networkingv1.Ingress{withoutClass(ingress("shop/web", 1, "a.test / Prefix a:80"))}, []string{"a.test / 404"}},
 		"a Service without load balancers is no backend for several clusters": {one("a.test / Prefix inner:80"), []string{"a.test / 503"}},
 	} {
 		w := world(c.ingresses...)
@@ -110,8 +110,8 @@ func ofClass(i *networkingv1.Ingress, class string) *networkingv1.Ingress {
 	return i
 }
 
-func ofOldClass(i *networkingv1.Ingress, class string) *networkingv1.Ingress {
-	i.Spec.IngressClassName, i.Annotations = nil, map[string]string{annotationIngressClass: class}
+func withoutClass(i *networkingv1.Ingress) *networkingv1.Ingress {
+	i.Spec.IngressClassName = nil
 	return i
 }
 

@@ -51,7 +51,11 @@ func loadBalancer(copies []Copy) map[string]any {
 	return map[string]any{"ingress": union}
 }
 
-func ingressStatus(_ *unstructured.Unstructured, copies []Copy) map[string]any {
+// ingressStatus has no addresses for the class of the federation's own load balancers: these report theirs.
+func ingressStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	if class, _, _ := unstructured.NestedString(federated.Object, "spec", "ingressClassName"); class == v1beta1.IngressClassName {
+		return map[string]any{}
+	}
 	return map[string]any{"loadBalancer": loadBalancer(copies)}
 }
 

@@ -81,6 +81,13 @@ func (p *planner) addCodedReason(code, cluster, format string, args ...any) {
 }
 
 func (p *planner) settings() *v1beta1.DNSSettings {
+	if p.object.Balanced { // which of them clients ask is not a matter of clusters
+		s := v1beta1.DNSSettings{Strategy: v1beta1.DNSNearest}
+		if p.object.Settings != nil {
+			s.TTLSeconds = p.object.Settings.TTLSeconds
+		}
+		return &s
+	}
 	if p.object.Settings != nil {
 		return p.object.Settings
 	}
@@ -89,6 +96,10 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 
 // observe finds the object's names and what each cluster has for them.
 func (p *planner) observe(clusters map[string]*Cluster) {
+	if p.object.Balanced {
+		p.observeLoadBalancers()
+		return
+	}
 	if p.object.Ingresses == nil {
 		p.recordOffers(nil)
 		return

@@ -24,6 +24,8 @@ type Input struct {
 	Claims *Claims
 	// Clusters are the joined ones.
 	Clusters []Cluster
+	// LoadBalancers are the federation's own.
+	LoadBalancers []LoadBalancer
 	// Resolved has the addresses of load balancers' host names, by canonical name. A missing host is not resolved yet.
 	Resolved map[string][]netip.Addr
 	// Refuse returns an error for addresses that are not used. Nil: v1beta1.RefuseAddress.
@@ -53,6 +55,8 @@ type Object struct {
 	Type corev1.ServiceType
 	// Hosts are those of an Ingress' rules.
 	Hosts []string
+	// Balanced: it is an Ingress that the federation's own load balancers serve.
+	Balanced bool
 	// Ingresses is the object's annotation; nil if it has none yet.
 	Ingresses *v1beta1.ServiceIngresses
 	// Reported: what the clusters have of it has been reported once.

@@ -1,0 +1,95 @@
+package registered
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// asUnstructured is the informer's own objects as the federation's caches give them out.
+func asUnstructured(obj any) (any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	u := &unstructured.Unstructured{Object: content}
+	u.SetKind("Ingress")
+	return u, err
+}
+
+// TestLoadBalancersComeAndGo: their addresses are in the ConfigMap and in the status of Ingresses of the class while they live.
+func TestLoadBalancersComeAndGo(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	ingress := func(name, class string) *networkingv1.Ingress {
+		return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: networkingv1.IngressSpec{IngressClassName: &class}}
+	}
+	kube := fake.NewClientset(ingress("web", v1beta1.IngressClassName), ingress("other", "nginx"))
+	shared := informers.NewSharedInformerFactory(kube, 0)
+	informer := shared.Networking().V1().Ingresses().Informer()
+	if err := informer.SetTransform(asUnstructured); err != nil {
+		t.Fatal(err)
+	}
+	keeper := &Keeper{Kube: kube, Informers: func(schema.GroupVersionResource) cache.SharedIndexInformer { return informer }}
+	shared.Start(ctx.Done())
+	done := make(chan error)
+	go func() { done <- keeper.Run(ctx) }()
+	announce := func(name, address string) (leave func()) {
+		ctx, leave := context.WithCancel(ctx)
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			Announce(ctx, kube, name, name+"-1", `{"region":"east","addresses":["`+address+`"]}`)
+		}()
+		return func() { leave(); <-left }
+	}
+	state := func() string {
+		written, _ := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.LoadBalancersConfigMap, metav1.GetOptions{})
+		names := ""
+		if written != nil {
+			names = strings.Join(slices.Sorted(maps.Keys(written.Data)), ",")
+		}
+		for _, name := range []string{"web", "other"} {
+			i, err := kube.NetworkingV1().Ingresses("shop").Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names += " " + name
+			for _, a := range i.Status.LoadBalancer.Ingress {
+				names += " " + a.IP
+			}
+		}
+		return names
+	}
+	becomes := func(want string) {
+		t.Helper()
+		for began := time.Now(); state() != want; time.Sleep(20 * time.Millisecond) {
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("it is %q, want %q", state(), want)
+			}
+		}
+	}
+	becomes(" web other")
+	leaveA := announce("a", "192.0.2.1")
+	becomes("a web 192.0.2.1 other")
+	leaveB := announce("b", "192.0.2.2")
+	becomes("a,b web 192.0.2.1 192.0.2.2 other")
+	leaveA()
+	becomes("b web 192.0.2.2 other")
+	leaveB()
+	becomes(" web other")
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
