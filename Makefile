@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-dataplane bench-readiness
+.PHONY: race e2e-lb e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -81,6 +81,10 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh
 
+e2e-lb: build ## what clients of federation-lb see when clusters and load balancers die: no GET may fail; three minutes, as root
+	@hack/install-tools.sh tests
+	@hack/e2e-lb.sh
+
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh
 
@@ -112,6 +116,10 @@ bench-readiness: ## measure what standing readiness costs and how soon it tells,
 bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md
 	@hack/install-tools.sh bench-dns
 	@hack/bench-dns.sh
+
+bench-lb: build ## measure federation-lb beside HAProxy, nginx and Caddy, into docs/performance.md
+	@hack/install-tools.sh bench-lb
+	@go run ./hack/benchlb
 
 bench-dataplane: build ## measure the node agent beside kube-proxy, into docs/performance.md (as root)
 	@hack/install-tools.sh bench-dataplane

@@ -14,6 +14,11 @@ named   bind9   is a DNS server that ours is measured beside
 knotd   knot    is a DNS server that ours is measured beside
 nsd     nsd     is a DNS server that ours is measured beside
 END
+  [ "${1:-}" != bench-lb ] || cat <<'END'
+haproxy haproxy   is a load balancer that ours is measured beside
+nginx   nginx     is a load balancer that ours is measured beside
+caddy   caddy     is a load balancer that ours is measured beside
+END
   [ "${1:-}" != real ] || cat <<'END'
 containerd    containerd      runs containers on real nodes
 runc          runc            starts them

@@ -106,7 +106,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// errNoCertificate is what a client with another name is told.
+// errNoCertificate is for a client that names another server.
 var errNoCertificate = errors.New("no certificate is for this server name")
 
 // certificate returns that of the host which a client names.

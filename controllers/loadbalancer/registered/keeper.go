@@ -37,6 +37,7 @@ type Keeper struct {
 
 	// written is the ConfigMap as written last; nil: it has to be read.
 	written *corev1.ConfigMap
+	missing bool
 
 	mu     sync.Mutex
 	leases map[string]plan.Lease
@@ -98,7 +99,8 @@ func (k *Keeper) forget(obj any) {
 func (k *Keeper) look(ctx context.Context, ingresses cache.Store) (err error) {
 	configMaps := k.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
 	if k.written == nil {
-		if k.written, err = configMaps.Get(ctx, v1beta1.LoadBalancersConfigMap, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		k.written, err = configMaps.Get(ctx, v1beta1.LoadBalancersConfigMap, metav1.GetOptions{})
+		if k.missing = apierrors.IsNotFound(err); k.missing {
 			k.written = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LoadBalancersConfigMap}}
 		} else if err != nil {
 			k.written = nil
@@ -110,7 +112,7 @@ func (k *Keeper) look(ctx context.Context, ingresses cache.Store) (err error) {
 	k.mu.Unlock()
 	if !maps.Equal(alive, k.written.Data) {
 		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: k.written.Name, ResourceVersion: k.written.ResourceVersion}, Data: alive}
-		if next.ResourceVersion == "" {
+		if k.missing {
 			k.written, err = configMaps.Create(ctx, next, metav1.CreateOptions{})
 		} else {
 			k.written, err = configMaps.Update(ctx, next, metav1.UpdateOptions{})
@@ -119,6 +121,7 @@ func (k *Keeper) look(ctx context.Context, ingresses cache.Store) (err error) {
 			k.written = nil
 			return err
 		}
+		k.missing = false
 	}
 	return k.report(ctx, ingresses, plan.Addresses(alive))
 }

@@ -44,7 +44,7 @@ func TestLoadBalancersComeAndGo(t *testing.T) {
 	shared.Start(ctx.Done())
 	done := make(chan error)
 	go func() { done <- keeper.Run(ctx) }()
-	announce := func(name, address string) (leave func()) {
+	announce := func(name, address string) func() {
 		ctx, leave := context.WithCancel(ctx)
 		left := make(chan struct{})
 		go func() {

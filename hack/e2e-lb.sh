@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# What clients of federation-lb see when a cluster is killed, hangs, is cut off, is drained and comes back, and when one of two load balancers is killed
+# or replaced: no GET may fail. 100 requests a second come over new connections, 100 over kept-alive ones.
+#
+# Clusters are real API servers with simulated nodes; at the address that each gives its Service an HTTP server stands for its load balancer and pods.
+# All of it is in a network namespace of its own.
+set -euo pipefail
+[ -n "${LB_INSIDE:-}" ] || exec env LB_INSIDE=1 unshare --net "$0" "$@"
+cd "$(dirname "$0")/.."
+source hack/wait.sh
+export PATH=$PWD/_output/bin:$PATH:/usr/sbin
+root=$PWD/_output/e2e-lb
+pids=()
+stack()  { _output/bin/local --root "$root" "$@"; }
+member() { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
+fail()   { echo "error: $*; logs: $root" >&2; exit 1; }
+vip()    { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}' 2>/dev/null; }
+has_vip() { [ -n "$(vip "$1")" ]; }
+serve()  { _output/bin/lbclient serve --address "${vips[$1]}:80" --name "$1" & servers[$1]=$!; pids+=($!); }
+balancer() { # NAME ADDRESS METRICS
+  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "" \
+    --metrics-bind-address "127.0.0.1:$3" --drain-delay 5s --drain-timeout 10s >>"$root/$1.log" 2>&1 &
+  balancers[$1]=$!; pids+=($!)
+}
+lb_ready() { curl -fs -o /dev/null "http://127.0.0.1:$1/readyz"; }
+share()  { _output/bin/federation-lb trace --host "$host" --metrics-address 127.0.0.1:9154 | awk -v c="$1" '$3 == c { print int($1 + 0.5) }'; }
+share_is() { [ "$(share "$1")" = "$2" ]; }
+gets_some() { [ "$(share "$1")" -gt 0 ]; }
+status_has() { [ "$(kubectl get ingress web -o jsonpath='{.status.loadBalancer.ingress[*].ip}')" = "$1" ]; }
+dns_has() { [ "$(dig +short +tries=1 +time=1 "@${DNS_ADDRESS%:*}" -p "${DNS_ADDRESS##*:}" "$host" A | sort | tr '\n' ' ')" = "$1 " ]; }
+cut()    { nft -f - <<<"table inet cut { chain out { type filter hook output priority 0; ip daddr $1 drop; ip saddr $1 drop; }; }"; }
+phase()  { echo "$*" | tee /dev/fd/"$visitor"; }
+
+declare -A vips servers balancers
+cleanup() { kill -CONT "${pids[@]}" 2>/dev/null || true; kill -KILL "${pids[@]}" 2>/dev/null || true; stack down >/dev/null; }
+trap cleanup EXIT
+mkdir -p "$root"
+ip link set lo up
+go build -o _output/bin/ ./hack/lbclient
+stack up --clusters 2 --nodes 1 >/dev/null
+# shellcheck disable=SC1091
+source "$root/env"
+export KUBECONFIG=$FEDERATION_KUBECONFIG
+host=www.$DNS_ZONE
+kubectl apply -f - >/dev/null <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: default}
+spec:
+  ingressClassName: federation
+  rules: [{host: $host, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+END
+for m in $MEMBERS; do
+  wait_for 60 "an address of the Service in $m" has_vip "$m"
+  vips[$m]=$(vip "$m")
+  ip address add "${vips[$m]}/32" dev lo
+  serve "$m"
+done
+kubectl -n federation-load-balancers create serviceaccount lb >/dev/null
+kubectl config view --minify --flatten >"$root/lb.kubeconfig"
+kubectl config --kubeconfig "$root/lb.kubeconfig" set-credentials lb --token "$(kubectl -n federation-load-balancers create token lb --duration 1h)" >/dev/null
+kubectl config --kubeconfig "$root/lb.kubeconfig" set-context --current --user lb >/dev/null
+one=192.0.2.201 two=192.0.2.202
+for a in $one $two; do ip address add $a/32 dev lo; done
+balancer one $one 9154
+balancer two $two 9155
+wait_for 60 "load balancer one, which is ready" lb_ready 9154
+wait_for 60 "load balancer two, which is ready" lb_ready 9155
+wait_for 60 "a share of each cluster" share_is east-a 50
+wait_for 30 "both load balancers in the Ingress' status" status_has "$one $two"
+wait_for 30 "both load balancers in DNS" dns_has "$one $two"
+table=$root/table
+exec {visitor}> >(exec _output/bin/lbclient visit --addresses $one:80,$two:80 --host "$host" >"$table")
+visitor_pid=$!
+back() { wait_for 60 "the return of east-a" gets_some east-a; sleep 2; }
+
+phase before; sleep 5
+phase "east-a is killed"; kill -KILL "${servers[east-a]}"; sleep 6
+phase "east-a comes back"; serve east-a; back
+phase "east-a hangs (SIGSTOP)"; kill -STOP "${servers[east-a]}"; sleep 8
+phase "east-a goes on"; kill -CONT "${servers[east-a]}"; back
+phase "east-a is cut off"; cut "${vips[east-a]}"; sleep 8
+phase "east-a is reached again"; nft delete table inet cut; back
+phase "east-a is drained"; kubectl federation drain east-a --yes >/dev/null 2>&1 || kubectl federation drain east-a >/dev/null; wait_for 60 "no share of east-a" share_is east-a 0; sleep 3
+phase "east-a is undrained"; kubectl federation undrain east-a >/dev/null; back
+phase "its control plane is stopped"; kill -STOP "$(cat "$root/members/east-a/pid")"; wait_for 30 "no share of east-a" share_is east-a 0; sleep 3
+phase "it goes on"; kill -CONT "$(cat "$root/members/east-a/pid")"; back
+phase "a load balancer is replaced"; old=${balancers[two]}; balancer two $two 9156; wait_for 30 "the new one" lb_ready 9156; kill -TERM "$old"; wait "$old" || fail "it ended with an error"; sleep 2
+phase "a load balancer is killed"; kill -KILL "${balancers[two]}"; wait_for 10 "its end in DNS" dns_has "$one"; wait_for 10 "its end in the status" status_has "$one"; sleep 2
+exec {visitor}>&-
+wait "$visitor_pid" || fail "the client ended with an error"
+cat "$table"
+! grep -qvE ' 0 failed,' "$table" || fail "requests failed"
+echo "No request failed."

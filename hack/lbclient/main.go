@@ -1,0 +1,160 @@
+// Command lbclient is both ends of a test of load balancers: servers as clusters' load balancers, and clients of federation-lb.
+//
+//	lbclient serve --address 192.0.2.1:80 --name east-a
+//	lbclient visit --addresses 192.0.2.201:80,192.0.2.202:80 --host www.example.test --rate 100 --kept 20
+//
+// visit sends GETs at a steady rate, each over a connection of its own, and as many over kept-alive connections; as browsers do, it tries the next
+// address where nobody takes a connection. Each line of standard input begins a new line of the table that it prints when the
+// input ends: requests, those that failed, who answered, and the slowest.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	address := pflag.String("address", "", "`HOST:PORT` to serve at")
+	name := pflag.String("name", "", "what the server answers")
+	addresses := pflag.StringSlice("addresses", nil, "`HOST:PORT` of each load balancer")
+	host := pflag.String("host", "", "host to ask for")
+	rate := pflag.Int("rate", 100, "requests a second over new connections")
+	kept := pflag.Int("kept", 20, "kept-alive connections, which send as many requests together")
+	pflag.Parse()
+	var err error
+	switch pflag.Arg(0) {
+	case "serve":
+		err = serve(*address, *name)
+	case "visit":
+		visit(*addresses, *host, *rate, *kept)
+	default:
+		err = errors.New("must be serve or visit")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lbclient:", err)
+		os.Exit(1)
+	}
+}
+
+// serve answers with a name, after a moment.
+func serve(address, name string) error {
+	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+		_, _ = io.WriteString(w, name) // who asked may be gone
+	})}
+	return server.ListenAndServe()
+}
+
+// phase is one line of the table.
+type phase struct {
+	name         string
+	mu           sync.Mutex
+	sent, failed int
+	slowest      time.Duration
+	by           map[string]int
+	errors       map[string]int
+}
+
+func (p *phase) add(took time.Duration, who string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent++
+	if p.slowest = max(p.slowest, took); err != nil {
+		p.failed++
+		p.errors[err.Error()]++
+		return
+	}
+	p.by[who]++
+}
+
+func (p *phase) print() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Printf("%-28s %6d requests, %4d failed, slowest %5d ms ", p.name, p.sent, p.failed, p.slowest.Milliseconds())
+	for _, who := range slices.Sorted(maps.Keys(p.by)) {
+		fmt.Printf(" %s %d", who, p.by[who])
+	}
+	fmt.Println()
+	for text, n := range p.errors {
+		fmt.Printf("    %d × %s\n", n, text)
+	}
+}
+
+// visit sends requests until standard input ends.
+func visit(addresses []string, host string, rate, kept int) {
+	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		for _, at := range rand.Perm(len(addresses)) {
+			if c, err = (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addresses[at]); err == nil {
+				return c, nil
+			}
+		}
+		return nil, err
+	}
+	once := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	alive := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: kept, DialContext: dial}}
+	phases := make(chan string)
+	go func() {
+		defer close(phases)
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			phases <- lines.Text()
+		}
+	}()
+	var all []*phase
+	var running sync.WaitGroup
+	send := func(by *http.Client, p *phase) {
+		running.Go(func() {
+			began := time.Now()
+			who, err := ask(by, host)
+			p.add(time.Since(began), who, err)
+		})
+	}
+	for tick := time.NewTicker(time.Second / time.Duration(rate)); ; {
+		select {
+		case name, more := <-phases:
+			if !more {
+				running.Wait()
+				for _, p := range all {
+					p.print()
+				}
+				return
+			}
+			all = append(all, &phase{name: name, by: map[string]int{}, errors: map[string]int{}})
+		case <-tick.C:
+			if len(all) > 0 {
+				send(once, all[len(all)-1])
+				send(alive, all[len(all)-1])
+			}
+		}
+	}
+}
+
+func ask(by *http.Client, host string) (string, error) {
+	r, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := by.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))
+	}
+	return string(text), err
+}
