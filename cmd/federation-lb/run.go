@@ -24,6 +24,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	process.LimitMemory()
+	proxy.CollectSeldom()
 	log, err := o.openLog()
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -135,7 +136,7 @@ func (b *bench) measure(p proxyUnderTest, f *figures, roots []byte, half float64
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }() // it is ended so
+	defer func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }() // it is ended so, with its workers
 	for n, l := range loads {
 		g := newGenerator(l, roots, b.connections)
 		if err := g.waitReady(); err != nil {

@@ -126,6 +126,7 @@ func serveBackend() error {
 
 // serveOurs is federation-lb without a federation: its proxy with one route, as a cluster at the backend's address.
 func serveOurs(dir string) error {
+	proxy.CollectSeldom()
 	p := proxy.New(proxy.Options{Refuse: func(netip.Addr) error { return nil }})
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: backendPort}}}}
 	table := plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{{

@@ -371,3 +371,27 @@ func TestDrainEndsConnectionsWithTheirAnswers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTLSToClusters: a cluster must have a certificate for the host, of a trusted authority.
+func TestTLSToClusters(t *testing.T) {
+	cert, roots := certificateOf(t, "www.test")
+	other, _ := certificateOf(t, "www.test")
+	for name, c := range map[string]struct {
+		cert *tls.Certificate
+		want int
+	}{"its own": {cert, 200}, "of somebody else": {other, 502}} {
+		port := freePort(t)
+		l, err := tls.Listen("tcp", addrAt(101, port).String(), &tls.Config{Certificates: []tls.Certificate{*c.cert}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.TLS.ServerName+" "+r.Host) })}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), &cluster{name: "east-a", addr: addrAt(101, port)})
+		status, body, _ := b.do("GET", "/", nil)
+		if status != c.want || status == 200 && body != "www.test www.test" {
+			t.Errorf("with a certificate %s: %d %q, want %d", name, status, body, c.want)
+		}
+	}
+}

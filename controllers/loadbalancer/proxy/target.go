@@ -18,7 +18,8 @@ import (
 const (
 	// maxIdle bounds the idle connections to a target, maxOpen all of them.
 	maxIdle, maxOpen = 128, 4096
-	// idleTimeout is how long a connection may be idle. Servers commonly close theirs after 60 s or more.
+	// idleTimeout is how long a connection may be idle. Servers commonly close theirs after 60 s or more. It is less than headTimeout, so
+	// that the deadline of the request before is no matter.
 	idleTimeout = 30 * time.Second
 	// dialTimeout bounds the handshake of TCP. It is enough for the other side of the earth, and for a lost packet in the region.
 	dialTimeout = time.Second

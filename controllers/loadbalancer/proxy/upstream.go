@@ -268,7 +268,6 @@ func (b *answerBody) Close() error {
 		}
 	}
 	if b.stop() && b.reusable && b.atEnd && sent && c.r.Buffered() == 0 && !c.closed.Load() {
-		_ = c.tcp.SetDeadline(time.Time{}) // fails only for what is closed, which the next request finds
 		b.exchange.target.put(c)
 		return nil
 	}
