@@ -338,6 +338,8 @@ require (
 	github.com/onsi/ginkgo/v2 v2.28.1
 )
 
+require sigs.k8s.io/mcs-api v0.5.2 // indirect
+
 require (
 	github.com/Microsoft/hnslib v0.1.2 // indirect
 	github.com/containerd/stargz-snapshotter/estargz v0.18.1 // indirect

@@ -210,7 +210,7 @@ func bootstrapHook(hook genericapiserver.PostStartHookContext) error {
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(hook, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = errors.Join(bootstrap.Ensure(ctx, kube), bootstrap.EnsureClusterInventory(ctx, definitions.CustomResourceDefinitions()))
+		last = errors.Join(bootstrap.Ensure(ctx, kube), bootstrap.EnsureMultiClusterKinds(ctx, definitions.CustomResourceDefinitions()))
 		return last == nil, nil
 	})
 	if err != nil && last != nil {

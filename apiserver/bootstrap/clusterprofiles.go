@@ -9,13 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// inventoryGroup is the API group of SIG Multicluster's Cluster Inventory API.
+// inventoryGroup is the API group of SIG Multicluster: of its Cluster Inventory API and its Multi-Cluster Services API.
 const inventoryGroup = "multicluster.x-k8s.io"
 
-// EnsureClusterInventory defines ClusterProfiles and PlacementDecisions, unless somebody has: a definition that is there is left as
-// it is.
-func EnsureClusterInventory(ctx context.Context, definitions apiextensions.CustomResourceDefinitionInterface) error {
-	for _, d := range []*apiextensionsv1.CustomResourceDefinition{clusterProfiles(), placementDecisions()} {
+// EnsureMultiClusterKinds defines ClusterProfiles, PlacementDecisions, ServiceExports and ServiceImports, unless somebody has: a
+// definition that is there is left as it is.
+func EnsureMultiClusterKinds(ctx context.Context, definitions apiextensions.CustomResourceDefinitionInterface) error {
+	all, err := multiClusterServices()
+	if err != nil {
+		return err
+	}
+	for _, d := range append(all, clusterProfiles(), placementDecisions()) {
 		if _, err := definitions.Create(ctx, d, metav1.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
 			return err
 		}

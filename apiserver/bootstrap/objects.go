@@ -52,8 +52,8 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	ready := ours("failoverreadinesses", reading...) // only the controllers write them
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
-		clusterRole("federation-view", "view", policies, ready, podUse, rule(inventoryGroup, reading, "placementdecisions")),
-		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...)),
+		clusterRole("federation-view", "view", policies, ready, podUse, rule(inventoryGroup, reading, "placementdecisions", "serviceexports", "serviceimports")),
+		clusterRole("federation-edit", "edit", ours("placementpolicies", writing...), rule(inventoryGroup, writing, "serviceexports")),
 		clusterRole("federation-cluster-viewer", "", see, profiles, nodes, grants, ready, drills),
 		clusterRole("federation-operator", "", see, profiles, nodes, grants, policies, review, ready, drills, ours("failoverdrills/abort", "update", "patch")),
 		clusterRole("federation-drill-operator", "", append(runDrills, see, nodes, grants, policies, review, ready, drills,
@@ -89,7 +89,9 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule("apps", []string{"create", "delete"}, "replicasets"),
 		rule("apps", slices.Concat(change, []string{"create", "delete"}), "controllerrevisions"),
 		rule("apiextensions.k8s.io", change, "customresourcedefinitions"),
-		rule(inventoryGroup, slices.Concat(change, []string{"create", "delete"}), "clusterprofiles", "clusterprofiles/status", "placementdecisions"),
+		rule(inventoryGroup, slices.Concat(change, []string{"create", "delete"}), "clusterprofiles", "clusterprofiles/status", "placementdecisions", "serviceimports", "serviceimports/status"),
+		rule(inventoryGroup, change, "serviceexports/status"),
+		rule(inventoryGroup, reading, "serviceexports"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),

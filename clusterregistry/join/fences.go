@@ -35,7 +35,7 @@ var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
 // ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
 func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.MultiClusterServices), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -117,14 +117,18 @@ func username(uid string) string {
 }
 
 // accountFence holds the federation's account to objects that bear the federation's mark, outside of protected namespaces, and
-// out of namespaces that the member had before and that do not accept them.
-func accountFence(uid string, protected []string) fence {
+// out of namespaces that the member had before and that do not accept them. imports: Services of other clusters are imported into each namespace.
+func accountFence(uid string, protected []string, imports bool) fence {
+	imported := "false"
+	if imports {
+		imported = `(variables.import || variables.harmless || variables.remote)`
+	}
 	return fence{"", admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionv1.Fail),
 		MatchConstraints: constraints([]string{"*"}, []string{"*"},
 			admissionv1.Create, admissionv1.Update, admissionv1.Delete),
 		MatchConditions: []admissionv1.MatchCondition{{Name: "account", Expression: fmt.Sprintf("request.userInfo.username == %q", username(uid))}},
-		Variables: append(markVariables(),
+		Variables: append(append(markVariables(), derivedVariables()...),
 			admissionv1.Variable{Name: "target", Expression: `request.resource.group == "" && request.resource.resource == "namespaces" ? request.name : request.?namespace.orValue("")`},
 			admissionv1.Variable{Name: "protected", Expression: protectedExpression(protected)},
 			// To leave, the account deletes its role, and gives that the namespace to own.
@@ -139,7 +143,7 @@ func accountFence(uid string, protected []string) fence {
 			admissionv1.Variable{Name: "drills", Expression: fmt.Sprintf(`request.operation == "UPDATE" && request.resource.group == "coordination.k8s.io" && request.resource.resource == "leases" && `+
 				`request.?namespace.orValue("") == %q && request.name == %q`, namespace, v1beta1.DrillLease)},
 		),
-		Validations: []admissionv1.Validation{
+		Validations: append(derivedValidations(), []admissionv1.Validation{
 			{
 				Expression:        `variables.leaves || variables.binds || variables.drills || !variables.protected`,
 				MessageExpression: `"the namespace " + variables.target + " is protected from the federation: join the cluster with other --protected-namespaces to allow it"`,
@@ -154,13 +158,13 @@ func accountFence(uid string, protected []string) fence {
 				Message: "the federation may make no Secrets that are tokens",
 			},
 			{
-				Expression: fmt.Sprintf(`variables.binds || request.operation != "CREATE" || namespaceObject == null || `+
+				Expression: fmt.Sprintf(`variables.binds || request.operation != "CREATE" || namespaceObject == null || `+imported+` || `+
 					`namespaceObject.metadata.?labels[?%q].orValue("") == %q || namespaceObject.metadata.?labels[?%q].orValue("") == %q || `+
 					`namespaceObject.metadata.?labels[?%q].hasValue()`,
 					v1beta1.ManagedByLabel, uid, AcceptLabel, uid, alsoAcceptLabel+uid),
 				MessageExpression: fmt.Sprintf(`"the namespace " + variables.target + " was there before the federation: to let it put objects into it, label it "+%q`, AcceptLabel+"="+uid),
 			},
-		},
+		}...),
 	}}
 }
 

@@ -42,6 +42,8 @@ type Request struct {
 	AllowProxy bool
 	// AllowBlackhole also gives the right to the Lease by which drills have node agents drop what comes from outside. Also has to have that Lease.
 	AllowBlackhole bool
+	// MultiClusterServices defines ServiceExports and ServiceImports in the cluster, and gives the rights to import and export Services.
+	MultiClusterServices bool
 	// PodLogs also gives the right to read the logs of pods.
 	PodLogs bool
 	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those

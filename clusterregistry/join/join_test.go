@@ -14,7 +14,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
@@ -449,5 +451,47 @@ func TestJoinKnowsTheClusterByItsUID(t *testing.T) {
 	r.Say = func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
 	if err := Join(ctx, r); err != nil || !strings.Contains(said.String(), "its UID was of-another and is of-east") {
 		t.Errorf("joined again, %v; it says\n%s", err, said.String())
+	}
+}
+
+// With MultiClusterServices a cluster gets the definitions of ServiceExports and ServiceImports where it has none, and the account the rights to
+// them. A definition of somebody else stays, unless the federation cannot work with it.
+func TestMultiClusterServices(t *testing.T) {
+	for name, c := range map[string]struct{ version, want string }{
+		"nobody has defined them":   {},
+		"somebody has":              {version: "v1beta1"},
+		"somebody has, in the past": {version: "v1alpha1", want: "does not serve v1beta1"},
+	} {
+		f, ctx := newFakes(), t.Context()
+		member := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{definitionsResource: "CustomResourceDefinitionList"})
+		if c.version != "" {
+			d := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+				"metadata": map[string]any{"name": "serviceimports.multicluster.x-k8s.io"},
+				"spec":     map[string]any{"versions": []any{map[string]any{"name": c.version, "served": true}}}}}
+			if _, err := member.Resource(definitionsResource).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := f.request("east-a")
+		r.MultiClusterServices, r.MemberDynamic = true, member
+		err := r.ensureMultiClusterServices(ctx)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		exports, err := member.Resource(definitionsResource).Get(ctx, "serviceexports.multicluster.x-k8s.io", metav1.GetOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if versions, _, _ := unstructured.NestedSlice(exports.Object, "spec", "versions"); len(versions) != 2 {
+			t.Errorf("%s: versions %v, want v1alpha1 and v1beta1", name, versions)
+		}
+	}
+	rights := func(with bool) bool {
+		return slices.ContainsFunc(clusterRules("account", false, false, with, nil), func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, "serviceexports/status") && slices.Contains(r.APIGroups, "multicluster.x-k8s.io")
+		})
+	}
+	if !rights(true) || rights(false) {
+		t.Errorf("rights with: %t, without: %t", rights(true), rights(false))
 	}
 }

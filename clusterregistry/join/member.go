@@ -25,11 +25,14 @@ const namespaceTimeout = time.Minute
 // prepareMember makes namespace, role, account and bindings in the member, and returns a token.
 func (r *Request) prepareMember(ctx context.Context, uid string) (string, error) {
 	account := AccountName(uid)
-	if err := r.refuseSecondName(ctx, account); err != nil {
-		return "", err
-	}
-	if err := r.ensureNamespace(ctx, uid); err != nil {
-		return "", err
+	for _, step := range []func() error{
+		func() error { return r.refuseSecondName(ctx, account) },
+		func() error { return r.ensureMultiClusterServices(ctx) },
+		func() error { return r.ensureNamespace(ctx, uid) },
+	} {
+		if err := step(); err != nil {
+			return "", err
+		}
 	}
 	role, err := r.ensureRole(ctx, uid, account)
 	if err != nil {
@@ -131,7 +134,7 @@ func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.
 
 // fill gives the role its rights, and notes for which custom kinds.
 func (r *Request) fill(role *rbacv1.ClusterRole, customKinds []string) {
-	role.Rules = clusterRules(role.Name, r.AllowProxy, r.PodLogs, customKinds)
+	role.Rules = clusterRules(role.Name, r.AllowProxy, r.PodLogs, r.MultiClusterServices, customKinds)
 	if len(customKinds) > 0 {
 		metav1.SetMetaDataAnnotation(&role.ObjectMeta, CustomKindsAnnotation, strings.Join(customKinds, ","))
 	}

@@ -21,7 +21,7 @@ var (
 
 // clusterRules are the rights of the federation's account over the whole member: for the kinds that are federated, and
 // for the custom kinds that are named, RESOURCE.GROUP.
-func clusterRules(account string, allowProxy, podLogs bool, customKinds []string) []rbacv1.PolicyRule {
+func clusterRules(account string, allowProxy, podLogs, multiCluster bool, customKinds []string) []rbacv1.PolicyRule {
 	rules := append(federatedRules(), customRules(customKinds)...)
 	rules = append(rules,
 		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: sliceVerbs}, // read the member's own, write those of other clusters
@@ -31,6 +31,9 @@ func clusterRules(account string, allowProxy, podLogs bool, customKinds []string
 		// To leave without an administrator's credential: the role owns the rest.
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{account}, Verbs: []string{"get", "delete"}},
 	)
+	if multiCluster {
+		rules = append(rules, multiClusterRules()...)
+	}
 	if podLogs {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}})
 	}

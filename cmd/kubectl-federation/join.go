@@ -26,6 +26,7 @@ type joinCommand struct {
 	address    string
 	allowProxy bool
 	podLogs    bool
+	mcs        bool
 	kinds      []string
 	protected  []string
 	accepted   []string
@@ -68,6 +69,9 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   # It may not say that it is elsewhere, or that the addresses of others are its own
   kubectl federation join east-a --member-context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
 
+  # Services of other clusters are to be imported into it, and its own exported, by ServiceExports
+  kubectl federation join east-a --member-context east --with-mcs
+
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
   kubectl federation join east-a --member-context east --with-nodeagent --nodeagent-image IMAGE
 
@@ -86,6 +90,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy, and its administrators (group "+v1beta1.AdminsGroup+") do everything there")
 	c.Flags().BoolVar(&o.podLogs, "pod-logs", false, "let the federation read the logs of pods, for kubectl logs of those who may get pods/log at the federation")
+	c.Flags().BoolVar(&o.mcs, "with-mcs", false, "let Services be exported from the cluster and imported into it: define ServiceExports and ServiceImports (KEP-1645), and give the rights to them. Joining again without it takes the rights away")
 	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	c.Flags().StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
 	c.Flags().StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
@@ -132,7 +137,8 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, MemberDynamic: dynamicMember, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+		MultiClusterServices: o.mcs,
+		CustomKinds:          o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
 		r.Topology = &o.topology

@@ -160,6 +160,8 @@ const (
 	SourceClusterLabel = "multicluster.kubernetes.io/source-cluster"
 	// WeightAnnotation is the share of each address among those of other clusters: 1 to 1000.
 	WeightAnnotation = "federation.kubernetes.io/weight"
+	// DerivedServicePrefix begins the names of the Services that serve ServiceImports in a member.
+	DerivedServicePrefix = "derived-"
 )
 
 // Finalizers on federated objects.
