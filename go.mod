@@ -338,7 +338,7 @@ require (
 	github.com/onsi/ginkgo/v2 v2.28.1
 )
 
-require sigs.k8s.io/mcs-api v0.5.2 // indirect
+require sigs.k8s.io/mcs-api v0.5.2
 
 require (
 	github.com/Microsoft/hnslib v0.1.2 // indirect

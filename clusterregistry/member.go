@@ -97,7 +97,7 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	}
 	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, uid: l.identity(), broken: l.broken}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
-	f := m.newInformers(m.ctx, "")
+	f := m.newInformers(m.ctx, m.ours(""))
 	m.Informers, m.start = f, f.start
 	return m, nil
 }
@@ -112,19 +112,27 @@ func (m *Member) Through(wrap func(http.RoundTripper) http.RoundTripper) (dynami
 // NewInformers returns informers that nobody else has, and a function that starts them. They end with ctx.
 // selector, unless it is "", says which of the objects that this federation made they hold.
 func (m *Member) NewInformers(ctx context.Context, selector string) (i Informers, start func()) {
-	f := m.newInformers(ctx, selector)
+	f := m.newInformers(ctx, m.ours(selector))
 	return f, f.start
 }
 
-func (m *Member) newInformers(ctx context.Context, selector string) *memberInformers {
+// NewInformersOfAll is as NewInformers for objects that anybody made, in a namespace, or in all if that is "". Of Namespaces they hold the
+// metadata.
+func (m *Member) NewInformersOfAll(ctx context.Context, namespace string) (i Informers, start func()) {
+	f := m.newInformers(ctx, wire.Source{Namespace: namespace, Whole: func(kind string, _ metav1.Object) bool { return kind != "Namespace" }})
+	return f, f.start
+}
+
+// ours is the source of what this federation made, as far as selector, unless it is "", selects it.
+func (m *Member) ours(selector string) wire.Source {
 	ours := v1beta1.ManagedByLabel + "=" + m.FederationUID
 	if selector != "" {
 		ours += "," + selector
 	}
-	return &memberInformers{
-		member: m, ctx: ctx, known: map[schema.GroupVersionResource]*memberInformer{},
-		all: wire.NewInformers(wire.Source{
-			Kube: m.Core, Dynamic: m.Dynamic, Slim: Slim, Meter: m.Meter, Select: func(o *metav1.ListOptions) { o.LabelSelector = ours },
-		}),
-	}
+	return wire.Source{Select: func(o *metav1.ListOptions) { o.LabelSelector = ours }}
+}
+
+func (m *Member) newInformers(ctx context.Context, from wire.Source) *memberInformers {
+	from.Kube, from.Dynamic, from.Slim, from.Meter = m.Core, m.Dynamic, Slim, m.Meter
+	return &memberInformers{member: m, ctx: ctx, known: map[schema.GroupVersionResource]*memberInformer{}, all: wire.NewInformers(from)}
 }

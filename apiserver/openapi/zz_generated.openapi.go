@@ -884,6 +884,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							},
 						},
 					},
+					"network": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The name of the network that its pods are in: pods of clusters with equal names reach each other by their addresses, so Services that one exports are served in the others by these. To clusters in other networks, or without a name, by the addresses of load balancers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"allowedNamespaces": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

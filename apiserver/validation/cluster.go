@@ -65,6 +65,9 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 		errs = append(errs, inRange(int64(*d.TTLSeconds), 0, maxDrainTTL, path.Child("drain", "ttlSeconds"))...)
 	}
 	errs = append(errs, validateTopology(spec.Topology, path.Child("topology"))...)
+	if spec.Network != "" {
+		errs = append(errs, topologyName(spec.Network, path.Child("network"))...)
+	}
 	errs = append(errs, validateNamespaces(spec.AllowedNamespaces, path.Child("allowedNamespaces"))...)
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
 }

@@ -55,6 +55,8 @@ type Request struct {
 	// Topology and LoadBalancerCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
 	Topology          *v1beta1.ClusterTopology
 	LoadBalancerCIDRs []string
+	// Network is the name of the network that the cluster's pods are in; "": that of an earlier join is kept. Only for Join.
+	Network string
 	// TokenLifetime is what is asked for of the token, and the most that the account may ask for later. 0: what the federation says of
 	// itself. Only for Join.
 	TokenLifetime time.Duration
@@ -174,7 +176,7 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	spec := v1beta1.ClusterSpec{
 		ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}},
 		SecretRef:                  &corev1.LocalObjectReference{Name: SecretName(r.Name)},
-		Topology:                   r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs,
+		Topology:                   r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, Network: r.Network,
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"},

@@ -32,6 +32,8 @@ type Source struct {
 	Meter *limits.Meter
 	// Select changes what is listed and watched, if it is not nil.
 	Select func(*metav1.ListOptions)
+	// Namespace is the only one that is listed and watched; "": all.
+	Namespace string
 }
 
 // Informers makes informers, one for a resource. They hold objects packed, and give them out as unstructured ones.
@@ -48,8 +50,8 @@ func NewInformers(s Source) *Informers {
 		s.Select = func(*metav1.ListOptions) {}
 	}
 	i := &Informers{Source: s}
-	i.typed = informers.NewSharedInformerFactoryWithOptions(s.Kube, 0, informers.WithTweakListOptions(s.Select), informers.WithTransform(i.hold))
-	i.dynamic = dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, metav1.NamespaceAll, s.Select)
+	i.typed = informers.NewSharedInformerFactoryWithOptions(s.Kube, 0, informers.WithNamespace(s.Namespace), informers.WithTweakListOptions(s.Select), informers.WithTransform(i.hold))
+	i.dynamic = dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, s.Namespace, s.Select)
 	return i
 }
 

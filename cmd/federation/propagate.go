@@ -35,6 +35,9 @@ func (c *controllers) propagate(ctx context.Context, from *wire.Informers, held 
 		"propagation": func(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
 			return c.propagateBuiltIn(from, held)
 		},
+		"mcs": func(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+			return c.multiClusterServices(from, held)
+		},
 		"customkinds": func(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
 			custom, err := customkinds.New(customkinds.Options{Informers: from.ForResource, Work: func(ctx context.Context, k customkindsplan.Kind) error {
 				return c.parts.Run(ctx, "propagation of "+k.Definition, func(ctx context.Context) error { return c.propagateKind(ctx, from, held, k) })

@@ -32,6 +32,7 @@ type joinCommand struct {
 	accepted   []string
 	topology   v1beta1.ClusterTopology
 	networks   []string
+	network    string
 	nodeAgent  nodeAgent
 }
 
@@ -70,7 +71,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   kubectl federation join east-a --member-context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
 
   # Services of other clusters are to be imported into it, and its own exported, by ServiceExports
-  kubectl federation join east-a --member-context east --with-mcs
+  kubectl federation join east-a --member-context east --with-mcs --network east
 
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
   kubectl federation join east-a --member-context east --with-nodeagent --nodeagent-image IMAGE
@@ -97,6 +98,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	c.Flags().StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
 	c.Flags().StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
 	c.Flags().StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
+	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network that its pods are in: pods of clusters with equal names reach each other by their addresses; that of an earlier join is kept")
 	c.MarkFlagsOneRequired("member-context", "member-kubeconfig")
 	return c
 }
@@ -137,8 +139,8 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, MemberDynamic: dynamicMember, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		MultiClusterServices: o.mcs,
-		CustomKinds:          o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+		MultiClusterServices: o.mcs, Network: o.network,
+		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
 		r.Topology = &o.topology

@@ -46,12 +46,18 @@ type Operation struct {
 // that a Service whose clusters change is never without any.
 func Operate(in Input) (operations []Operation) {
 	want, kept := in.desired()
+	return Compare(want, in.Have, kept)
+}
+
+// Compare returns the writes that make the slices of a member as wanted, by name, sorted as Operate has them. Those of the clusters in
+// keep stay as they are. It uses want up.
+func Compare(want map[string]*discoveryv1.EndpointSlice, all []*discoveryv1.EndpointSlice, keep map[string]bool) (operations []Operation) {
 	var gone []Operation
-	for _, have := range in.Have {
+	for _, have := range all {
 		s := want[have.Name]
 		delete(want, have.Name)
 		switch {
-		case kept[have.Labels[v1beta1.SourceClusterLabel]]:
+		case keep[have.Labels[v1beta1.SourceClusterLabel]]:
 		case s == nil:
 			gone = append(gone, Operation{Delete, have})
 		case !isAsDesired(s, have):
@@ -75,9 +81,13 @@ func isAsDesired(want, have *discoveryv1.EndpointSlice) bool {
 		}
 		return true
 	}
-	_, region := want.Labels[corev1.LabelTopologyRegion]
-	_, had := have.Labels[corev1.LabelTopologyRegion]
-	return region == had && contains(have.Labels, want.Labels) && contains(have.Annotations, want.Annotations) &&
+	for _, label := range []string{corev1.LabelTopologyRegion, discoveryv1.LabelServiceName} { // who reads them cares that they are not there
+		_, wanted := want.Labels[label]
+		if _, had := have.Labels[label]; had != wanted {
+			return false
+		}
+	}
+	return contains(have.Labels, want.Labels) && contains(have.Annotations, want.Annotations) &&
 		apiequality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
 		apiequality.Semantic.DeepEqual(want.Endpoints, have.Endpoints) && apiequality.Semantic.DeepEqual(want.Ports, have.Ports)
 }

@@ -144,6 +144,8 @@ const (
 	EventUnknownCredential = "UnknownCredential"
 	// EventDeletionsPendingApproval: very many copies would be deleted at once; the deletion needs approval.
 	EventDeletionsPendingApproval = "DeletionsPendingApproval"
+	// EventServiceNotImported, of a Cluster: it does not let the federation import a Service, or has another object of that name.
+	EventServiceNotImported = "ServiceNotImported"
 	// EventStaleCopyDeleted: a copy was deleted because its federated object is gone.
 	EventStaleCopyDeleted = "StaleCopyDeleted"
 	// EventCopyAdopted: the federation does not know the object of a copy; it adopts the copy for the object that has
