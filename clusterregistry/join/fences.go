@@ -121,7 +121,7 @@ func username(uid string) string {
 func accountFence(uid string, protected []string, imports bool) fence {
 	imported := "false"
 	if imports {
-		imported = `(variables.import || variables.harmless || variables.remote)`
+		imported = `(variables.imports || variables.harmless || variables.remote)`
 	}
 	return fence{"", admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionv1.Fail),

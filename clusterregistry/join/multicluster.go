@@ -87,7 +87,7 @@ func derivedVariables() []admissionv1.Variable {
 			`!has(object.spec.selector) && !has(object.spec.externalIPs) && !has(object.spec.externalName) && object.spec.?type.orValue("ClusterIP") == "ClusterIP"`},
 		{Name: "remote", Expression: written + `request.resource.group == "discovery.k8s.io" && request.resource.resource == "endpointslices" && ` + label("object", mcsv1beta1.LabelServiceName) + ` != "")`},
 		{Name: "serves", Expression: `variables.remote ? ` + label("object", discoveryv1.LabelServiceName) + ` : ""`},
-		{Name: "import", Expression: fmt.Sprintf(`request.resource.group == %q && request.resource.resource == %q`, mcsv1beta1.GroupName, mcsv1beta1.ServiceImportPluralName)},
+		{Name: "imports", Expression: fmt.Sprintf(`request.resource.group == %q && request.resource.resource == %q`, mcsv1beta1.GroupName, mcsv1beta1.ServiceImportPluralName)},
 	}
 }
 

@@ -263,6 +263,7 @@ func (c *Controller) sources(key string) (all []plan.Source) {
 		s := c.offers[name]
 		if m := c.seen[name]; m != nil {
 			s.Export, s.Known = m.export(key)
+			s.Absent = m.ctx == nil
 		}
 		if s.Export != nil {
 			s.Export.Refused = refused(c.known[name], namespace)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,8 +42,15 @@ type api struct {
 	*memapi.API
 	others dynamic.Interface // requests that are not counted
 
-	mu     sync.Mutex
-	writes []string
+	mu      sync.Mutex
+	writes  []string
+	refuses bool // to show exports
+}
+
+func (a *api) refuse(is bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refuses = is
 }
 
 func newAPI(with ...string) *api {
@@ -71,9 +79,12 @@ func (a *api) carry(ctx context.Context, r memapi.Request, do func() error) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refuses && r.Resource == serviceExports {
+		return apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, nil)
+	}
 	if r.Writes() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
 		verb := r.Verb
 		if r.Subresource != "" {
 			verb = r.Subresource
@@ -493,6 +504,17 @@ func TestMembersWithoutTheAPI(t *testing.T) {
 			f.members["west"].Serve(kinds["ServiceImport"])
 			time.Sleep(servedLast)
 			f.expect(t, "west serves it", "west", "east 10.1.0.1")
+			f.members["west"].serve(t, "web", "10.3.0.1")
+			f.members["west"].create(t, "ServiceExport", "web", "")
+			f.expect(t, "west exports", "east", "east 10.1.0.1, west 10.3.0.1")
+			f.members["west"].refuse(true)
+			time.Sleep(absentAfter / 2)
+			f.expect(t, "west takes the rights away", "east", "east 10.1.0.1, west 10.3.0.1")
+			time.Sleep(servedStill + absentAfter + servedLast)
+			f.expect(t, "a while later", "east", "east 10.1.0.1")
+			f.members["west"].refuse(false)
+			time.Sleep(servedLast)
+			f.expect(t, "west gives them back", "east", "east 10.1.0.1, west 10.3.0.1")
 		})
 	})
 }

@@ -57,21 +57,25 @@ const (
 	byService = "service"
 	// Between two looks whether a member serves the API, first and at most; and while it did.
 	servedFirst, servedLast, servedStill = 200 * time.Millisecond, 30 * time.Second, time.Minute
+	// absentAfter is how long a member must say that it does not serve the API until others lose what they have imported from it.
+	absentAfter = 10 * time.Second
 )
 
 // Engage starts work in a member until ctx is done, which must be no later than Run's, as soon and as long as the member serves
 // the API and lets us list exports. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, of Member) error {
 	c.runUntilEnd(ctx, func(ctx context.Context) {
-		wait := servedFirst
+		wait, since := servedFirst, time.Now()
 		for ctx.Err() == nil {
 			served, known := c.served(ctx, of)
 			if served {
 				c.whileServed(ctx, of)
-				wait = servedFirst
+				wait, since = servedFirst, time.Now()
 				continue
 			}
-			if known {
+			if !known {
+				since = time.Now()
+			} else if time.Since(since) > absentAfter {
 				c.forget(of.Name)
 			}
 			sleep(ctx, wait)
@@ -154,7 +158,9 @@ func (c *Controller) newMember(ctx context.Context, of Member) (*member, error) 
 		watch(m.exports, func(obj any) { m.follow(held.About(obj).GetNamespace()); c.changed(keyOf(obj)) }),
 		watch(m.imports, own), watch(m.derived, labelledOwn), watch(m.slices, labelledOwn),
 		watch(m.copies, func(obj any) {
-			if key := keyOf(obj); object(c.exports, key) != nil {
+			if u := held.Object(obj); u.GetLabels()[v1beta1.ExportedServiceLabel] != "" {
+				c.changed(u.GetNamespace() + "/" + u.GetLabels()[v1beta1.ExportedServiceLabel])
+			} else if key := keyOf(obj); object(c.exports, key) != nil {
 				c.add(m.queue, key)
 			}
 		}),
@@ -289,6 +295,7 @@ func (m *member) export(key string) (e *plan.Export, known bool) {
 	if e.Service != nil && e.Service.DeletionTimestamp != nil {
 		e.Service = nil
 	}
+	e.Balancer = m.made(namespace+"/"+plan.BalancerName(of.Name), m.copies, v1beta1.ExportedServiceLabel, of.Name)
 	objs, _ := s.slices.GetIndexer().ByIndex(byService, key) // the index is there
 	for _, obj := range objs {
 		if slice := read[discoveryv1.EndpointSlice](held.Object(obj)); slice != nil {
@@ -311,10 +318,8 @@ func (m *member) input(key string) plan.Input {
 		in.Network = cluster.Spec.Network
 	}
 	in.Have.Import = read[mcsv1beta1.ServiceImport](object(m.imports, key))
-	in.Have.Derived = read[corev1.Service](object(m.derived, namespace+"/"+plan.DerivedName(name)))
-	if d := in.Have.Derived; d != nil && (d.Labels[mcsv1beta1.LabelServiceName] != name || d.Labels[v1beta1.ManagedByLabel] != m.Federation) {
-		in.Have.Derived = nil
-	}
+	in.Have.Derived = m.made(namespace+"/"+plan.DerivedName(name), m.derived, mcsv1beta1.LabelServiceName, name)
+	in.Have.Balancer = m.made(namespace+"/"+plan.BalancerName(name), m.copies, v1beta1.ExportedServiceLabel, name)
 	objs, _ := m.slices.GetIndexer().ByIndex(byService, key) // the index is there
 	for _, obj := range objs {
 		if s := read[discoveryv1.EndpointSlice](held.Object(obj)); s != nil && plan.Ours(s.Labels) {
@@ -322,4 +327,13 @@ func (m *member) input(key string) plan.Input {
 		}
 	}
 	return in
+}
+
+// made returns a Service that was made for another one, as its label says; nil if there is none.
+func (m *member) made(key string, from cache.SharedIndexInformer, label, name string) *corev1.Service {
+	s := read[corev1.Service](object(from, key))
+	if s == nil || s.Labels[label] != name || s.Labels[v1beta1.ManagedByLabel] != m.Federation {
+		return nil
+	}
+	return s
 }

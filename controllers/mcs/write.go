@@ -194,6 +194,12 @@ func carryOut(ctx context.Context, w writer, have plan.Have, d plan.Decision) er
 			errs = append(errs, remove(ctx, w, endpointSlices, op.Slice))
 		}
 	}
+	switch {
+	case d.Balancer != nil:
+		errs = append(errs, ensure(ctx, w, services, d.Balancer, have.Balancer, have.Balancer != nil))
+	case have.Balancer != nil:
+		errs = append(errs, remove(ctx, w, services, have.Balancer))
+	}
 	if d.Derived == nil && have.Derived != nil && (d.Import == nil || d.Import.Spec.Type == mcsv1beta1.Headless) {
 		errs = append(errs, remove(ctx, w, services, have.Derived))
 	}

@@ -16,6 +16,7 @@ import (
 
 // Decide returns what a member is to have of a Service.
 func Decide(in Input) (d Decision) {
+	d.Balancer = in.desiredBalancer()
 	imported, conditions := in.merge()
 	for i := range in.Sources {
 		if s := &in.Sources[i]; s.Cluster == in.Member && s.Known && s.Export != nil {

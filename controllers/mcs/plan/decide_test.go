@@ -234,6 +234,49 @@ func TestOtherNetworksAreReachedByLoadBalancers(t *testing.T) {
 	expect(t, &in, "networks without names", "!b 2001:db8::1:80, a 10.1.0.1:8080")
 }
 
+// What has no load balancer gets one, where a cluster that takes part is in another network.
+func TestBalancers(t *testing.T) {
+	in := input(source("a", "10.1.0.1"), source("b", "10.2.0.1"))
+	own := in.Sources[0].Export
+	own.Service.Spec.Selector, own.Export.UID = map[string]string{"app": "web"}, "export"
+	if got := Decide(in).Balancer; got != nil {
+		t.Errorf("in one network: %+v", got)
+	}
+	in.Sources[1].Network = "other"
+	got := Decide(in).Balancer
+	if got == nil || got.Name != "exported-web" || got.Spec.Type != corev1.ServiceTypeLoadBalancer || got.Spec.Selector["app"] != "web" || len(got.Spec.Ports) != 1 || got.OwnerReferences[0].UID != "export" {
+		t.Fatalf("in two networks: %+v", got)
+	}
+	got.Spec.Ports[0].NodePort, got.Spec.ClusterIP = 30123, "10.96.0.9"
+	got.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.7"}}
+	in.Have.Balancer = got
+	if again := Decide(in).Balancer; !reflect.DeepEqual(again, got) {
+		t.Errorf("it does not settle: %+v, was %+v", again, got)
+	}
+	own.Balancer = got
+	other := input(in.Sources...)
+	other.Member, other.Network = "b", "other"
+	expect(t, &other, "b", "a 192.0.2.7:80, b 10.2.0.1:8080")
+	for what, change := range map[string]func(in *Input, e *Export){
+		"it is headless":                func(_ *Input, e *Export) { e.Service.Spec.ClusterIP = corev1.ClusterIPNone },
+		"it is of type LoadBalancer":    func(_ *Input, e *Export) { e.Service.Spec.Type = corev1.ServiceTypeLoadBalancer },
+		"it selects no pods":            func(_ *Input, e *Export) { e.Service.Spec.Selector = nil },
+		"its export is not valid":       func(_ *Input, e *Export) { e.Refused = "no" },
+		"the other takes no part":       func(in *Input, _ *Export) { in.Sources[1].Absent = true },
+		"nothing is known of the other": func(in *Input, _ *Export) { in.Sources[1].Known = false },
+		"they are in one network":       func(in *Input, _ *Export) { in.Sources[1].Network = "net" },
+		"it is not exported":            func(in *Input, _ *Export) { in.Sources[0].Export = nil },
+	} {
+		e, of := *own, in
+		e.Service, of.Sources = own.Service.DeepCopy(), slices.Clone(in.Sources)
+		of.Sources[0].Export = &e
+		change(&of, &e)
+		if got := Decide(of).Balancer; got != nil {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
 func TestHeadless(t *testing.T) {
 	in := input(source("a", "10.1.0.1"), source("b", "10.2.0.1"))
 	for i := range in.Sources {

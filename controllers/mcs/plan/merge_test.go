@@ -218,6 +218,19 @@ func randomExports(r *rand.Rand) (exports []Export) {
 	return exports
 }
 
+func kind(e Export) string {
+	return map[bool]string{true: "Headless", false: "ClusterSetIP"}[e.Service.Spec.ClusterIP == "None"]
+}
+
+func portSet(e Export) string {
+	var all []string
+	for _, p := range e.Service.Spec.Ports {
+		all = append(all, fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol))
+	}
+	sort.Strings(all)
+	return fmt.Sprint(all)
+}
+
 // reference is what KEP-1645 says, clause by clause, slowly: type, affinity, labels and reasons.
 func reference(exports []Export) (typ, affinity, labels, ports, clusters, reasons string) {
 	var valid []Export
@@ -236,17 +249,6 @@ func reference(exports []Export) (typ, affinity, labels, ports, clusters, reason
 		}
 		return a.Cluster < b.Cluster
 	})
-	kind := func(e Export) string {
-		return map[bool]string{true: "Headless", false: "ClusterSetIP"}[e.Service.Spec.ClusterIP == "None"]
-	}
-	portSet := func(e Export) string {
-		var all []string
-		for _, p := range e.Service.Spec.Ports {
-			all = append(all, fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol))
-		}
-		sort.Strings(all)
-		return fmt.Sprint(all)
-	}
 	typ, affinity, labels = kind(valid[0]), string(valid[0].Service.Spec.SessionAffinity), fmt.Sprint(valid[0].Export.Spec.ExportedLabels)
 	var names, found []string
 	var united []corev1.ServicePort

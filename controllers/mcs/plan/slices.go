@@ -171,7 +171,11 @@ func (in *Input) loadBalancers(from *Source, imported *mcsv1beta1.ServiceImport)
 		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
 	})
 	of := map[discoveryv1.AddressType]*discoveryv1.EndpointSlice{}
-	for _, ingress := range from.Export.Service.Status.LoadBalancer.Ingress {
+	ingresses := from.Export.Service.Status.LoadBalancer.Ingress
+	if len(ingresses) == 0 && from.Export.Balancer != nil {
+		ingresses = from.Export.Balancer.Status.LoadBalancer.Ingress
+	}
+	for _, ingress := range ingresses {
 		a, err := netip.ParseAddr(ingress.IP)
 		if err != nil || v1beta1.RefuseAddress(a) != nil || !from.owns(a) || a.Zone() != "" {
 			continue
@@ -282,13 +286,16 @@ func (in *Input) newSlice(cluster, of string, family discoveryv1.AddressType, im
 }
 
 // DerivedName returns the name of the Service that serves the import of a Service.
-func DerivedName(service string) string {
-	const most = validation.DNS1035LabelMaxLength - len(v1beta1.DerivedServicePrefix)
+func DerivedName(service string) string { return nameOf(v1beta1.DerivedServicePrefix, service) }
+
+// nameOf returns the name of a Service that is made for another one.
+func nameOf(prefix, service string) string {
+	most := validation.DNS1035LabelMaxLength - len(prefix)
 	if len(service) <= most {
-		return v1beta1.DerivedServicePrefix + service
+		return prefix + service
 	}
 	sum := sha256.Sum256([]byte(service))
-	return v1beta1.DerivedServicePrefix + service[:most-9] + "-" + hex.EncodeToString(sum[:4])
+	return prefix + service[:most-9] + "-" + hex.EncodeToString(sum[:4])
 }
 
 // Ours reports whether a slice in a member was made by Decide.

@@ -29,6 +29,8 @@ type Export struct {
 	Service *corev1.Service
 	// Slices are the EndpointSlices of that Service.
 	Slices []*discoveryv1.EndpointSlice
+	// Balancer is the Service that was made there for other networks, or nil.
+	Balancer *corev1.Service
 	// Refused, unless it is "", is why the federation does not let the cluster export in this namespace.
 	Refused string
 }
@@ -41,6 +43,8 @@ type Source struct {
 	// LoadBalancerCIDRs are what addresses of its load balancers are in; none: any.
 	LoadBalancerCIDRs []string
 	Rank              Rank
+	// Absent: it is known to take no part.
+	Absent bool
 	// Known: what it exports is known. Else others keep what they have of it.
 	Known bool
 	// Export is nil where it exports nothing under the name.
@@ -61,6 +65,8 @@ type Have struct {
 	Import  *mcsv1beta1.ServiceImport
 	Derived *corev1.Service
 	Slices  []*discoveryv1.EndpointSlice
+	// Balancer is the Service by which other networks reach what the member exports.
+	Balancer *corev1.Service
 }
 
 // Input is what is known of a Service in one member.
@@ -83,6 +89,8 @@ type Decision struct {
 	// Import is to be there before the others, which it owns.
 	Import  *mcsv1beta1.ServiceImport
 	Derived *corev1.Service
+	// Balancer belongs to the member's export.
+	Balancer *corev1.Service
 	// Slices are to be there, by name, but for those of the clusters in Keep, which stay as they are.
 	Slices map[string]*discoveryv1.EndpointSlice
 	Keep   map[string]bool

@@ -162,6 +162,10 @@ const (
 	SourceClusterLabel = "multicluster.kubernetes.io/source-cluster"
 	// WeightAnnotation is the share of each address among those of other clusters: 1 to 1000.
 	WeightAnnotation = "federation.kubernetes.io/weight"
+	// ExportedServiceLabel is, on a Service of type LoadBalancer in a member, the name of the exported one that other networks reach by it.
+	ExportedServiceLabel = "federation.kubernetes.io/exported-service"
+	// ExportedServicePrefix begins the names of such Services.
+	ExportedServicePrefix = "exported-"
 	// DerivedServicePrefix begins the names of the Services that serve ServiceImports in a member.
 	DerivedServicePrefix = "derived-"
 )
