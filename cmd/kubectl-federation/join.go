@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ type joinCommand struct {
 	allowProxy bool
 	podLogs    bool
 	mcs        bool
+	coreDNS    bool
 	kinds      []string
 	protected  []string
 	accepted   []string
@@ -71,7 +73,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   kubectl federation join east-a --member-context east --region east --zones east-1a,east-1b --load-balancer-cidrs 192.0.2.0/24
 
   # Services of other clusters are to be imported into it, and its own exported, by ServiceExports
-  kubectl federation join east-a --member-context east --with-mcs --network east
+  kubectl federation join east-a --member-context east --with-mcs --patch-coredns --network east
 
   # Services in it are to be served by the node agent, also by other clusters when its own pods are gone
   kubectl federation join east-a --member-context east --with-nodeagent --nodeagent-image IMAGE
@@ -83,24 +85,33 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 			if err := o.nodeAgent.check(c.Flags()); err != nil {
 				return err
 			}
+			if o.coreDNS && !o.mcs {
+				return errors.New("--patch-coredns needs --with-mcs")
+			}
 			return o.run(c.Context(), args[0])
 		},
 	}
 	o.addFlags(c)
 	o.nodeAgent.addFlags(c.Flags())
-	c.Flags().StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
-	c.Flags().BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy, and its administrators (group "+v1beta1.AdminsGroup+") do everything there")
-	c.Flags().BoolVar(&o.podLogs, "pod-logs", false, "let the federation read the logs of pods, for kubectl logs of those who may get pods/log at the federation")
-	c.Flags().BoolVar(&o.mcs, "with-mcs", false, "let Services be exported from the cluster and imported into it: define ServiceExports and ServiceImports (KEP-1645), and give the rights to them. Joining again without it takes the rights away")
-	c.Flags().StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
-	c.Flags().StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
-	c.Flags().StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
-	c.Flags().StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
-	c.Flags().StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
-	c.Flags().StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
-	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network that its pods are in: pods of clusters with equal names reach each other by their addresses; that of an earlier join is kept")
+	o.addOwnFlags(c.Flags())
 	c.MarkFlagsOneRequired("member-context", "member-kubeconfig")
 	return c
+}
+
+// addOwnFlags adds those that say how the cluster joins.
+func (o *joinCommand) addOwnFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
+	f.BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy, and its administrators (group "+v1beta1.AdminsGroup+") do everything there")
+	f.BoolVar(&o.podLogs, "pod-logs", false, "let the federation read the logs of pods, for kubectl logs of those who may get pods/log at the federation")
+	f.BoolVar(&o.mcs, "with-mcs", false, "let Services be exported from the cluster and imported into it: define ServiceExports and ServiceImports (KEP-1645), and give the rights to them. Joining again without it takes the rights away")
+	f.BoolVar(&o.coreDNS, "patch-coredns", false, "have the cluster's CoreDNS serve the names of imported Services, below clusterset.local: change the Corefile in ConfigMap kube-system/coredns, and give its account the right to see ServiceImports")
+	f.StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
+	f.StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
+	f.StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
+	f.StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
+	f.StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
+	f.StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
+	f.StringVar(&o.network, "network", "", "`NAME` of the network that its pods are in: pods of clusters with equal names reach each other by their addresses; that of an earlier join is kept")
 }
 
 func oneName(_ *cobra.Command, args []string) error {
@@ -150,8 +161,16 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	if o.coreDNS {
+		if err := o.patchCoreDNS(ctx, client, &r); err != nil {
+			return err
+		}
+	}
 	if err := join.Join(ctx, r); err != nil {
 		return err
+	}
+	if o.mcs && !o.coreDNS {
+		tell(o.Out, coreDNSHint)
 	}
 	return o.waitReady(ctx, dyn, name)
 }
