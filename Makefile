@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-lb e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -77,6 +77,14 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 	@hack/install-tools.sh services
 	@hack/build-real.sh services
 	@hack/e2e-dataplane.sh '$(MODE)' '$(FOCUS)'
+
+MCS_MODE ?= nftables kube-proxy-iptables
+e2e-mcs: build build-real ## the clauses of the Multi-Cluster Services API between three clusters with real nodes, with each way to make Services work [MCS_MODE="iptables nftables kube-proxy-nftables"] [SUITE=the conformance suite's own program]
+	@hack/install-tools.sh real
+	@hack/install-tools.sh mcs
+	@hack/build-coredns.sh
+	@case '$(MCS_MODE)' in *kube-proxy*) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
+	@hack/e2e-mcs.sh '$(MCS_MODE)'
 
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh

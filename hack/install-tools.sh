@@ -37,6 +37,11 @@ wget   wget              is called in pods by Kubernetes' tests
 curl   curl              is called in pods by Kubernetes' tests
 ss     iproute2          is called in pods by Kubernetes' tests
 END
+  [ "${1:-}" != mcs ] || cat <<'END'
+nc     netcat-openbsd    is called in pods by tests of the Multi-Cluster Services API
+socat  socat             is what pods of their conformance suite answer with
+nslookup   bind9-dnsutils   asks for names in pods
+END
   [ "${1:-}" != tests ] || cat <<'END'
 nft           nftables      loads rules by hand, and shows ours, in tests of the node agent
 named         bind9         is a DNS server that tests compare ours with, and keep records in
