@@ -176,7 +176,7 @@ func TestCertificatesOfHosts(t *testing.T) {
 func TestRoutesAgainstAReference(t *testing.T) {
 	hosts := []string{"one.test", "two.test", "www.one.test", "x.one.test", "a.www.one.test", "b.www.one.test", "nobody.test", "test"}
 	paths := []string{"/", "/a", "/a/", "/a/b", "/a/b/", "/a/bc", "/a/b/c", "/a/b/c/d", "/ab", "/abc", "/a//b", "/x"}
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := world(randomIngresses(r)...)
 		table := Routes(w)
@@ -266,7 +266,7 @@ func beginsWith(path, prefix []string) bool {
 
 // TestNobodyTakesWhatIsServed is the law about tenants: what the youngest namespace adds changes no answer that another one gives.
 func TestNobodyTakesWhatIsServed(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		var old, young []*networkingv1.Ingress
 		for _, i := range randomIngresses(r) {
