@@ -35,7 +35,7 @@ var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
 // ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
 func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.MultiClusterServices), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)

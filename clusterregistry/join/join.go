@@ -42,8 +42,9 @@ type Request struct {
 	AllowProxy bool
 	// AllowBlackhole also gives the right to the Lease by which drills have node agents drop what comes from outside. Also has to have that Lease.
 	AllowBlackhole bool
-	// MultiClusterServices defines ServiceExports and ServiceImports in the cluster, and gives the rights to import and export Services.
-	MultiClusterServices bool
+	// MultiClusterServices defines ServiceExports and ServiceImports in the cluster, and gives the rights to import and export Services, or takes
+	// them away. Nil: as an earlier join said.
+	MultiClusterServices *bool
 	// PodLogs also gives the right to read the logs of pods.
 	PodLogs bool
 	// CustomKinds are custom kinds that the federation may spread to the cluster, each as RESOURCE.GROUP. Those
@@ -68,6 +69,7 @@ type Request struct {
 	Say func(format string, args ...any)
 
 	federationName string // "" if the federation does not say
+	multiCluster   bool   // what comes of MultiClusterServices
 }
 
 func (r *Request) say(format string, args ...any) {

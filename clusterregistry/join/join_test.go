@@ -473,7 +473,7 @@ func TestMultiClusterServices(t *testing.T) {
 			}
 		}
 		r := f.request("east-a")
-		r.MultiClusterServices, r.MemberDynamic = true, member
+		r.multiCluster, r.MemberDynamic = true, member
 		err := r.ensureMultiClusterServices(ctx)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -484,6 +484,21 @@ func TestMultiClusterServices(t *testing.T) {
 		}
 		if versions, _, _ := unstructured.NestedSlice(exports.Object, "spec", "versions"); len(versions) != 2 {
 			t.Errorf("%s: versions %v, want v1alpha1 and v1beta1", name, versions)
+		}
+	}
+	f := newFakes()
+	for i, c := range []struct {
+		says *bool
+		want bool
+	}{{nil, false}, {new(true), true}, {nil, true}, {new(false), false}, {nil, false}} {
+		r := f.request("east-a")
+		r.MultiClusterServices = c.says
+		r.MemberDynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{definitionsResource: "CustomResourceDefinitionList"})
+		if err := r.decideMultiCluster(t.Context(), AccountName(uid)); err != nil || r.multiCluster != c.want {
+			t.Errorf("join %d: takes part: %t, %v, want %t", i, r.multiCluster, err, c.want)
+		}
+		if _, err := r.ensureRole(t.Context(), uid, AccountName(uid)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	rights := func(with bool) bool {

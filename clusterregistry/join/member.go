@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	account := AccountName(uid)
 	for _, step := range []func() error{
 		func() error { return r.refuseSecondName(ctx, account) },
+		func() error { return r.decideMultiCluster(ctx, account) },
 		func() error { return r.ensureMultiClusterServices(ctx) },
 		func() error { return r.ensureNamespace(ctx, uid) },
 	} {
@@ -134,7 +136,8 @@ func (r *Request) ensureRole(ctx context.Context, uid, account string) (*rbacv1.
 
 // fill gives the role its rights, and notes for which custom kinds.
 func (r *Request) fill(role *rbacv1.ClusterRole, customKinds []string) {
-	role.Rules = clusterRules(role.Name, r.AllowProxy, r.PodLogs, r.MultiClusterServices, customKinds)
+	role.Rules = clusterRules(role.Name, r.AllowProxy, r.PodLogs, r.multiCluster, customKinds)
+	metav1.SetMetaDataAnnotation(&role.ObjectMeta, multiClusterAnnotation, strconv.FormatBool(r.multiCluster))
 	if len(customKinds) > 0 {
 		metav1.SetMetaDataAnnotation(&role.ObjectMeta, CustomKindsAnnotation, strings.Join(customKinds, ","))
 	}

@@ -19,10 +19,26 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
+// multiClusterAnnotation says on the role in a member whether it has the rights to import and export Services: joining again keeps them.
+const multiClusterAnnotation = "federation.kubernetes.io/multi-cluster-services"
+
+// decideMultiCluster finds out whether the cluster is to take part: as this join says, or as an earlier one said.
+func (r *Request) decideMultiCluster(ctx context.Context, account string) error {
+	if r.multiCluster = r.MultiClusterServices != nil && *r.MultiClusterServices; r.MultiClusterServices != nil {
+		return nil
+	}
+	role, err := r.Member.RbacV1().ClusterRoles().Get(ctx, account, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	r.multiCluster = err == nil && role.Annotations[multiClusterAnnotation] == "true"
+	return err
+}
+
 // ensureMultiClusterServices defines ServiceExports and ServiceImports (KEP-1645) in the member, unless somebody has: a definition
 // that is there is left as it is, and they stay when the cluster leaves, since others may use them.
 func (r *Request) ensureMultiClusterServices(ctx context.Context) error {
-	if !r.MultiClusterServices {
+	if !r.multiCluster {
 		return nil
 	}
 	if r.MemberDynamic == nil {

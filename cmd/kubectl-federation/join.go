@@ -28,6 +28,7 @@ type joinCommand struct {
 	allowProxy bool
 	podLogs    bool
 	mcs        bool
+	saysMCS    bool
 	coreDNS    bool
 	kinds      []string
 	protected  []string
@@ -88,6 +89,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 			if o.coreDNS && !o.mcs {
 				return errors.New("--patch-coredns needs --with-mcs")
 			}
+			o.saysMCS = c.Flags().Changed("with-mcs")
 			return o.run(c.Context(), args[0])
 		},
 	}
@@ -103,7 +105,7 @@ func (o *joinCommand) addOwnFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "address", "", "host:port at which the federation reaches the cluster; without it the one in the kubeconfig")
 	f.BoolVar(&o.allowProxy, "allow-proxy", false, "let the federation act in the cluster as any user, for clusters/NAME/proxy, and its administrators (group "+v1beta1.AdminsGroup+") do everything there")
 	f.BoolVar(&o.podLogs, "pod-logs", false, "let the federation read the logs of pods, for kubectl logs of those who may get pods/log at the federation")
-	f.BoolVar(&o.mcs, "with-mcs", false, "let Services be exported from the cluster and imported into it: define ServiceExports and ServiceImports (KEP-1645), and give the rights to them. Joining again without it takes the rights away")
+	f.BoolVar(&o.mcs, "with-mcs", false, "let Services be exported from the cluster and imported into it: define ServiceExports and ServiceImports (KEP-1645), and give the rights to them; what an earlier join said is kept, and --with-mcs=false takes the rights away")
 	f.BoolVar(&o.coreDNS, "patch-coredns", false, "have the cluster's CoreDNS serve the names of imported Services, below clusterset.local: change the Corefile in ConfigMap kube-system/coredns, and give its account the right to see ServiceImports")
 	f.StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	f.StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
@@ -150,8 +152,10 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	r := join.Request{
 		Name: name, Federation: core, FederationDynamic: dyn, Member: client, MemberDynamic: dynamicMember, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		MultiClusterServices: o.mcs, Network: o.network,
-		CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+	}
+	if o.saysMCS {
+		r.MultiClusterServices = &o.mcs
 	}
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
 		r.Topology = &o.topology

@@ -34,7 +34,7 @@ var (
 func takePart(t *testing.T) {
 	t.Helper()
 	for _, member := range names {
-		t.Cleanup(func() { joinAgain(t, member) })
+		t.Cleanup(func() { joinAgain(t, member, "--with-mcs=false") })
 		joinAgain(t, member, "--with-mcs", "--network", "flat")
 	}
 }
@@ -105,6 +105,14 @@ func TestServicesAreExportedAndImported(t *testing.T) {
 	}
 	takePart(t)
 	const namespace, name = "theirs", "mcs"
+	exportInMember(t, namespace, name)
+	t.Run("fences", func(t *testing.T) { fencesOfImports(t, namespace) })
+	exportAtFederation(t, name)
+}
+
+// exportInMember has east-a export a Service from a namespace of its own.
+func exportInMember(t *testing.T, namespace, name string) {
+	t.Helper()
 	for _, member := range []string{"east-a", "east-b"} {
 		if _, err := s.members[member].client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -130,9 +138,11 @@ func TestServicesAreExportedAndImported(t *testing.T) {
 	if _, err := s.members["west-a"].dyn.Resource(serviceImports).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
 		t.Error("west-a has not got the namespace, but the import")
 	}
+}
 
-	t.Run("fences", func(t *testing.T) { fencesOfImports(t, namespace) })
-
+// exportAtFederation has the federation export a Service that each member has, through the loss of a member and of the federation.
+func exportAtFederation(t *testing.T, name string) {
+	t.Helper()
 	everywhere(t, name)
 	export(t, s.fed.dyn, ns, name)
 	all := map[string]int{"east-a": 1, "east-b": 1, "west-a": 1}
@@ -158,7 +168,7 @@ func TestServicesAreExportedAndImported(t *testing.T) {
 	before, _ := imported(t, "west-a", ns, name)
 	s.signal(t, syscall.SIGKILL, "federation.pid")
 	t.Cleanup(func() { up(t) })
-	if err := at.dyn.Resource(serviceExports).Namespace(ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := s.members["east-a"].dyn.Resource(serviceExports).Namespace(ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	exportedEndpoints(t, ns, name, all, names...)
@@ -171,7 +181,7 @@ func TestServicesAreExportedAndImported(t *testing.T) {
 	if err := s.fed.dyn.Resource(serviceExports).Namespace(ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 90*time.Second, func() string {
+	eventually(t, 30*time.Second, func() string {
 		for _, member := range names {
 			if _, wrong := imported(t, member, ns, name); !strings.Contains(wrong, "not found") {
 				return member + " has the import still"
