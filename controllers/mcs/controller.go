@@ -201,7 +201,7 @@ func (c *Controller) dropCluster(name string) {
 	c.rank()
 }
 
-// rank works out anew what plan needs of all Clusters.
+// rank works out again what plan needs of all Clusters.
 func (c *Controller) rank() {
 	c.mu.Lock()
 	suspended := c.Held(slices.Collect(maps.Values(c.known)))

@@ -239,9 +239,17 @@ func (w *world) fields(cluster string, count int, path string, args ...string) (
 	return all
 }
 
+// plain are fields of a Service as the suite has it.
+const plain = "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10}},"
+
+func inParallel(t *testing.T, clauses map[string]func(w *world)) {
+	for name, clause := range clauses {
+		t.Run(name, func(t *testing.T) { t.Parallel(); clause(newWorld(t)) })
+	}
+}
+
 func TestImports(t *testing.T) {
-	const plain = "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10}},"
-	for name, clause := range map[string]func(w *world){
+	inParallel(t, map[string]func(w *world){
 		"an import exists as long as a cluster exports": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
 			w.export(w.clusters[0], "")
@@ -272,6 +280,11 @@ func TestImports(t *testing.T) {
 			w.unexport(w.clusters[0])
 			w.gone()
 		},
+	})
+}
+
+func TestFieldsOfImports(t *testing.T) {
+	inParallel(t, map[string]func(w *world){
 		"session affinity": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
 			w.export(w.clusters[0], "")
@@ -302,6 +315,11 @@ func TestImports(t *testing.T) {
 			w.export(w.clusters[0], "")
 			w.imported("{range .spec.ports[*]}{.name}:{.port}/{.protocol} {end}", "tcp:80/TCP udp:80/UDP ")
 		},
+	})
+}
+
+func TestConflictsAndTypes(t *testing.T) {
+	inParallel(t, map[string]func(w *world){
 		"the union of ports is a conflict": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
 			w.export(w.clusters[0], "")
@@ -343,9 +361,7 @@ func TestImports(t *testing.T) {
 			w.conflict("TypeConflict")
 			w.imported("{.spec.type}", "ClusterSetIP")
 		},
-	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); clause(newWorld(t)) })
-	}
+	})
 }
 
 func TestConnections(t *testing.T) {
