@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What clients of federation-lb see when a cluster is killed, hangs, is cut off, is drained and comes back, and when one of two load balancers is killed
-# or replaced: no GET may fail. 100 requests a second come over new connections, 100 over kept-alive ones.
+# or replaced: no GET may fail, but those whose bytes were on their way to the load balancer that is killed. 100 requests a second come over new connections, 100 over kept-alive ones.
 #
 # Clusters are real API servers with simulated nodes; at the address that each gives its Service an HTTP server stands for its load balancer and pods.
 # All of it is in a network namespace of its own.
@@ -103,8 +103,10 @@ phase "its control plane is stopped"; kill -STOP "$(cat "$root/members/east-a/pi
 phase "it goes on"; kill -CONT "$(cat "$root/members/east-a/pid")"; back
 phase "a load balancer is replaced"; old=${balancers[two]}; balancer two $two 9156; wait_for 30 "the new one" lb_ready 9156; kill -TERM "$old"; wait "$old" || fail "it ended with an error"; sleep 2
 phase "a load balancer is killed"; kill -KILL "${balancers[two]}"; wait_for 10 "its end in DNS" dns_has "$one"; wait_for 10 "its end in the status" status_has "$one"; sleep 2
-exec {visitor}>&-
+phase end
 wait "$visitor_pid" || fail "the client ended with an error"
 cat "$table"
-! grep -qvE ' 0 failed,' "$table" || fail "requests failed"
-echo "No request failed."
+! grep -vE ' 0 failed,|^a load balancer is killed|^ +[0-9]+ × .*connection reset by peer' "$table" || fail "requests failed"
+broken=$(awk '/^a load balancer is killed/ { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$table")
+[ "$broken" -le 20 ] || fail "$broken requests failed when a load balancer was killed: more than can have been under way"
+echo "No request failed but $broken that were under way when a load balancer was killed."

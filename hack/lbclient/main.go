@@ -5,7 +5,7 @@
 //
 // visit sends GETs at a steady rate, each over a connection of its own, and as many over kept-alive connections; as browsers do, it tries the next
 // address where nobody takes a connection. Each line of standard input begins a new line of the table that it prints when the
-// input ends: requests, those that failed, who answered, and the slowest.
+// input, or the line "end", ends it: requests, those that failed, who answered, and the slowest.
 package main
 
 import (
@@ -125,7 +125,7 @@ func visit(addresses []string, host string, rate, kept int) {
 	for tick := time.NewTicker(time.Second / time.Duration(rate)); ; {
 		select {
 		case name, more := <-phases:
-			if !more {
+			if !more || name == "end" { // others may hold the other end of a pipe
 				running.Wait()
 				for _, p := range all {
 					p.print()
