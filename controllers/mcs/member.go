@@ -156,7 +156,11 @@ func (c *Controller) newMember(ctx context.Context, of Member) (*member, error) 
 	errs := []error{
 		index(m.slices, mcsv1beta1.LabelServiceName),
 		watch(m.exports, func(obj any) { m.follow(held.About(obj).GetNamespace()); c.changed(keyOf(obj)) }),
-		watch(m.imports, own), watch(m.derived, labelledOwn), watch(m.slices, labelledOwn),
+		watch(m.imports, own), watch(m.derived, labelledOwn), watch(m.slices, func(obj any) {
+			if plan.Ours(held.Object(obj).GetLabels()) { // not of crosscluster
+				labelledOwn(obj)
+			}
+		}),
 		watch(m.copies, func(obj any) {
 			if u := held.Object(obj); u.GetLabels()[v1beta1.ExportedServiceLabel] != "" {
 				c.changed(u.GetNamespace() + "/" + u.GetLabels()[v1beta1.ExportedServiceLabel])
