@@ -196,7 +196,7 @@ func (m *member) serve(ctx context.Context) {
 	m.startSlices()
 	m.startAll()
 	synced := func() bool {
-		return m.Controller.synced() && m.exports.HasSynced() && m.namespaces.HasSynced() && m.imports.HasSynced() && m.copies.HasSynced() && m.derived.HasSynced() && m.slices.HasSynced()
+		return m.synced() && m.exports.HasSynced() && m.namespaces.HasSynced() && m.imports.HasSynced() && m.copies.HasSynced() && m.derived.HasSynced() && m.slices.HasSynced()
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced) {
 		return

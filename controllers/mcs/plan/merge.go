@@ -46,7 +46,7 @@ func Merge(exports []Export) (*Import, map[string][]metav1.Condition) {
 
 // older orders exports: the oldest first, of the same age by cluster.
 func older(a, b *Export) int {
-	return cmp.Or(a.Export.CreationTimestamp.Time.Compare(b.Export.CreationTimestamp.Time), strings.Compare(a.Cluster, b.Cluster))
+	return cmp.Or(a.Export.CreationTimestamp.Compare(b.Export.CreationTimestamp.Time), strings.Compare(a.Cluster, b.Cluster))
 }
 
 // conflicts are the clusters that differ from the oldest export, by reason.
