@@ -178,7 +178,7 @@ func writesOtherThanJSON(r *http.Request) bool {
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	kind = strings.TrimSpace(kind)
-	return kind != "application/json" && !(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"))
+	return kind != "application/json" && (!strings.HasPrefix(kind, "application/") || !strings.HasSuffix(kind, "+json"))
 }
 
 // withoutCookies returns the request without our cookies.

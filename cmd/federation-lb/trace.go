@@ -87,7 +87,7 @@ func printTrace(ctx context.Context, out io.Writer, address string) error {
 	if err != nil {
 		return fmt.Errorf("--metrics-address: no load balancer answers: %w", err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // what was read stays
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("--metrics-address: the answer is %s: must be that of a load balancer", answer.Status)
 	}

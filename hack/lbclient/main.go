@@ -151,7 +151,7 @@ func ask(by *http.Client, host string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // what was read stays
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))

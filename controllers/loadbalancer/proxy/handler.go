@@ -243,7 +243,7 @@ func refuse(w http.ResponseWriter, n *record, status int, why string) {
 
 // answer sends the answer of a cluster to the client.
 func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *record) {
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // what was read stays, and bodyclose wants this form
 	n.status = answer.StatusCode
 	if answer.StatusCode == http.StatusSwitchingProtocols {
 		p.switchProtocols(out, answer, x, n)

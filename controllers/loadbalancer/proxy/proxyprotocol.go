@@ -67,9 +67,9 @@ func (c *proxiedConn) readHeader() {
 		c.err = fmt.Errorf("peer %s may not say whose connection it is", peer)
 		return
 	}
-	_ = c.boundedConn.SetReadDeadline(time.Now().Add(proxyTimeout)) // fails only for what is closed
-	client, err := readProxyHeader(c.boundedConn.TCPConn)
-	_ = c.boundedConn.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Now().Add(proxyTimeout)) // fails only for what is closed
+	client, err := readProxyHeader(c.TCPConn)
+	_ = c.SetReadDeadline(time.Time{})
 	if c.err = err; client.IsValid() {
 		c.client = net.TCPAddrFromAddrPort(client)
 	}
