@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -119,7 +120,7 @@ func (s *secrets) readAll(ctx context.Context, unknown bool) {
 		slots <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			s.readOne(ctx, name)
+			_ = supervisor.Protect(ctx, "loadbalancer", func() error { s.readOne(ctx, name); return nil }) // it is read again with the next round
 		})
 	}
 	reading.Wait()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/controllers/loadbalancer/plan"
+	"federation/controllers/supervisor"
 )
 
 // maxTries bounds how many clusters a request is sent to: those of which none took it.
@@ -355,8 +356,13 @@ func tunnel(client net.Conn, buffered io.Reader, server *conn) int64 {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(server.tcp, io.MultiReader(buffered, client)) // either side may end at any time
-		_ = server.tcp.CloseWrite()
+		if supervisor.Protect(context.Background(), "loadbalancer", func() error {
+			_, _ = io.Copy(server.tcp, io.MultiReader(buffered, client)) // either side may end at any time
+			_ = server.tcp.CloseWrite()
+			return nil
+		}) != nil {
+			server.close()
+		}
 	}()
 	first, err := server.r.WriteTo(client) // what is buffered, and then the rest
 	if half, ok := client.(interface{ CloseWrite() error }); ok && err == nil {

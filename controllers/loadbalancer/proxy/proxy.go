@@ -20,6 +20,7 @@ import (
 	"federation/controllers/loadbalancer/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/controllers/servicedns/probe"
+	"federation/controllers/supervisor"
 )
 
 // Options are what a Proxy needs.
@@ -96,7 +97,7 @@ func (p *Proxy) Run(ctx context.Context) {
 	if p.log != nil {
 		var writing sync.WaitGroup
 		defer writing.Wait()
-		writing.Go(func() { p.log.run(ctx) })
+		writing.Go(supervisor.Kept(ctx, "loadbalancer", p.log.run))
 	}
 	p.runHealth(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"federation/controllers/loadbalancer/plan"
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -210,11 +211,10 @@ func (x *exchange) sendBody(out *outgoing) {
 	c := x.conn
 	go func() {
 		defer close(done)
-		if err := out.writeBody(c.w); err != nil {
-			if out.isClientError(err) {
-				c.close() // what was sent must not look whole
-			}
-			return // or else the answer tells, or its absence
+		var err error
+		fault := supervisor.Protect(out.Context(), "loadbalancer", func() error { err = out.writeBody(c.w); return nil })
+		if fault != nil || err != nil && out.isClientError(err) {
+			c.close() // what was sent must not look whole; of other errors the answer tells, or its absence
 		}
 	}()
 }
