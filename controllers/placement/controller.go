@@ -123,11 +123,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // ctx ended before the start
 	}
+	report := sync.OnceFunc(func() { work.Go(func() { processQueue(ctx, c.policies, c.reportPolicy) }) })
 	work.Go(supervisor.Kept(ctx, "placement", func(ctx context.Context) {
 		c.recordReferences(ctx)
+		c.passProtected(ctx, []key{{resource: everything}})
+		report() // before, a policy's status would count too few objects
 		c.decideWhatComes(ctx)
 	}))
-	work.Go(func() { processQueue(ctx, c.policies, c.reportPolicy) })
 	work.Go(func() { processQueue(ctx, c.resolve, c.resolveKind) })
 	for range c.Writers {
 		work.Go(func() { processQueue(ctx, c.write, c.writeIntent) })

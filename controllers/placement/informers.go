@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -173,27 +172,20 @@ func (e *clusterAspects) forget(cluster string) {
 
 // watchPolicies enqueues the objects of a namespace when its policies change.
 func (c *Controller) watchPolicies() error {
-	changedFor := func(obj any, pause time.Duration) {
+	changed := func(obj any) {
 		name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 		if err != nil {
 			return
 		}
 		namespace, policy, _ := cache.SplitMetaNamespaceKey(name)
 		c.decide.AddAfter(key{everything, types.NamespacedName{Namespace: namespace}}, gather)
-		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, pause)
+		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, gather)
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			c.wantKinds(readPolicy(u))
 		}
 	}
-	changed := func(obj any) { changedFor(obj, gather) }
-	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, first bool) {
-			if first { // its objects are not decided yet: the status would count too few
-				changedFor(obj, statusPause)
-				return
-			}
-			changed(obj)
-		},
+	_, err := c.Informers(v1beta1.PoliciesResource).AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed,
 		UpdateFunc: func(was, is any) {
 			before, after := was.(*unstructured.Unstructured), is.(*unstructured.Unstructured)
 			if before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() || after.GetGeneration() == 0 {
