@@ -44,7 +44,7 @@ type Options struct {
 	Writers int
 }
 
-// key identifies an object, or one of the passes below.
+// key identifies an object, all objects of a resource, or one of the passes below.
 type key struct {
 	resource schema.GroupVersionResource
 	types.NamespacedName
@@ -93,6 +93,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{Options: o, decide: newQueue[key](), write: newQueue[key](), policies: newQueue[types.NamespacedName](), resolve: newQueue[schema.GroupVersionKind]()}
 	c.intents.of, c.tally.governs, c.state = map[key]*intent{}, map[key]types.NamespacedName{}, newState()
 	c.kinds.known, c.kinds.failed = map[schema.GroupVersionResource]schema.GroupVersionKind{}, map[schema.GroupVersionKind]error{}
+	c.kinds.uncounted = map[schema.GroupVersionKind]bool{}
 	var errs []error
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Kind != "Namespace" { // policies govern what is in namespaces

@@ -22,6 +22,7 @@ func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 		c.kinds.Lock()
 		c.kinds.failed[kind] = nil
 		c.kinds.Unlock()
+		c.kinds.setCounted(kind, false)
 		c.resolve.Add(kind)
 	}
 }
@@ -75,6 +76,7 @@ func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKi
 	c.kinds.Lock()
 	c.kinds.failed[kind] = err
 	c.kinds.Unlock()
+	c.kinds.setCounted(kind, true)
 	c.reportPoliciesOf(kind.GroupKind())
 	if c.Resolve == nil {
 		return nil
@@ -93,6 +95,6 @@ func (c *Controller) addKind(ctx context.Context, resource schema.GroupVersionRe
 		return ctx.Err()
 	}
 	klog.FromContext(ctx).Info("Placing a custom kind", "kind", kind, "resource", resource)
-	c.reportPoliciesOf(kind.GroupKind())
+	c.decide.Add(key{resource: resource})
 	return nil
 }

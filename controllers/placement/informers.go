@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,28 @@ type kinds struct {
 	sync.Mutex
 	known  map[schema.GroupVersionResource]schema.GroupVersionKind
 	failed map[schema.GroupVersionKind]error // why a custom kind cannot be served; nil while unknown
+	// uncounted has the custom kinds that were asked for and whose objects have not all been decided once: how many a policy governs is unknown.
+	uncounted map[schema.GroupVersionKind]bool
+}
+
+// setCounted records whether all objects of a kind have been decided once.
+func (k *kinds) setCounted(kind schema.GroupVersionKind, counted bool) {
+	k.Lock()
+	defer k.Unlock()
+	if counted {
+		delete(k.uncounted, kind)
+	} else {
+		k.uncounted[kind] = true
+	}
+}
+
+// areCounted reports whether all objects that a policy may govern have been decided once.
+func (k *kinds) areCounted(p *v1beta1.PlacementPolicy) bool {
+	k.Lock()
+	defer k.Unlock()
+	return !slices.ContainsFunc(p.Spec.ResourceSelectors, func(r v1beta1.ResourceSelector) bool {
+		return k.uncounted[schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)]
+	})
 }
 
 func (k *kinds) all() map[schema.GroupVersionResource]schema.GroupVersionKind {

@@ -58,6 +58,15 @@ func (c *Controller) passProtected(ctx context.Context, batch []key) {
 			c.decide.Forget(k)
 		}
 	}
+	for _, k := range batch {
+		if k.Name != "" {
+			continue
+		}
+		if kind, known := c.kinds.all()[k.resource]; known { // all objects of a custom kind
+			c.kinds.setCounted(kind, true)
+			c.reportPoliciesOf(kind.GroupKind())
+		}
+	}
 }
 
 // placeBatch decides objects in the order of their priority. Undivided objects come after the workloads, which they may have
@@ -102,13 +111,16 @@ func priorityOrder(items []item, w *scheduler.World) []int {
 // expandPasses replaces passes by their objects.
 func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 	all := map[key]bool{}
+	add := func(resource schema.GroupVersionResource, namespace string) {
+		for _, name := range c.objectNames(resource, namespace) {
+			all[key{resource, name}] = true
+		}
+	}
 	for _, k := range batch {
 		switch k.resource {
 		case everything:
 			for resource := range c.kinds.all() {
-				for _, name := range c.objectNames(resource, k.Namespace) {
-					all[key{resource, name}] = true
-				}
+				add(resource, k.Namespace)
 			}
 		case short:
 			for _, k := range c.roomWaiters() {
@@ -119,7 +131,11 @@ func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 				all[k] = true
 			}
 		default:
-			all[k] = true
+			if k.Name == "" {
+				add(k.resource, "")
+			} else {
+				all[k] = true
+			}
 		}
 	}
 	return all

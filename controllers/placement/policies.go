@@ -136,7 +136,10 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	}
 	p := readPolicy(u)
 	status := p.Status.DeepCopy()
-	status.ObservedGeneration, status.Objects = p.Generation, c.tally.count(name)
+	status.ObservedGeneration = p.Generation
+	if c.kinds.areCounted(p) {
+		status.Objects = c.tally.count(name)
+	}
 	if clusters, home, ok := c.together(p); !ok || len(clusters) > 0 {
 		status.Clusters, status.Home = clusters, home // if none can be used, all stays
 	}
