@@ -61,10 +61,12 @@ func (m *Member) wish(scaler *unstructured.Unstructured, k workloadKey, has int)
 }
 
 // autoscaled reports whether an autoscaler of the member has a workload as its target.
-func (m *Member) autoscaled(k workloadKey) bool {
-	return slices.ContainsFunc(m.API.List(autoscalers, nil), func(scaler *unstructured.Unstructured) bool {
+func (m *Member) autoscaled(k workloadKey) bool { return len(m.autoscalersOf(k)) > 0 }
+
+func (m *Member) autoscalersOf(k workloadKey) []*unstructured.Unstructured {
+	return slices.DeleteFunc(m.API.List(autoscalers, nil), func(scaler *unstructured.Unstructured) bool {
 		w, u := m.targetOf(scaler)
-		return u != nil && k == workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
+		return u == nil || k != workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
 	})
 }
 

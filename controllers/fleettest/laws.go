@@ -378,7 +378,7 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
-		case ours && divided(r) && replicasOf(there) > n && (f.foreignSomewhere(r, u) || f.fullSomewhere(r, u)): // its replicas there never get ready
+		case ours && divided(r) && replicasOf(there) > n && (f.foreignSomewhere(r, u) || f.fullSomewhere(r, u) || f.leftAutoscalerSomewhere(r, u)): // its replicas there never get ready
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
 		case ours && !selected && (f.needed(m, u) || refersThere(m, u)):
@@ -534,6 +534,16 @@ func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		return there != nil && !f.isCopy(there)
+	})
+}
+
+// leftAutoscalerSomewhere reports whether a member still has an autoscaler of the object that the federation has not: a restore lost it, and
+// deletions are held. It keeps its number, whatever is placed there.
+func (f *Fleet) leftAutoscalerSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
+		return slices.ContainsFunc(m.autoscalersOf(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}), func(scaler *unstructured.Unstructured) bool {
+			return f.Federation.Get(autoscalers, scaler.GetNamespace(), scaler.GetName()) == nil
+		})
 	})
 }
 
