@@ -21,6 +21,7 @@ import (
 	"federation/controllers/held"
 	"federation/controllers/readiness/plan"
 	reviewplan "federation/controllers/review/plan"
+	"federation/scheduler"
 )
 
 const (
@@ -32,6 +33,8 @@ const (
 	retryAfter = 5 * time.Second
 	// heartbeat is the period at which timestamps are updated and leftovers are swept.
 	heartbeat = time.Minute
+	// checking is how much CPU time the checks after an intake take at most; the rest waits for the next.
+	checking = 80 * time.Millisecond
 )
 
 // Options are what a Controller needs; all but Spent and Evaluated are required.
@@ -72,6 +75,14 @@ type Controller struct {
 	stored   map[string]decoded // our own objects, by name
 	rest     time.Time          // no evaluation before
 	gathers  time.Time          // no intake before
+	// unchecked has the objects that may need more room than the last evaluations gave them, as they were before they grew.
+	unchecked map[key]growth
+}
+
+// growth is an object before it asked for more or was placed otherwise.
+type growth struct {
+	was   *scheduler.Object // nil if it was not there
+	since time.Time
 }
 
 // key is a changed object.
@@ -100,7 +111,7 @@ type domain struct {
 func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: reviewplan.NewFleet(o.Info, o.Settings),
-		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]reviewplan.Amounts{}, domains: map[string]*domain{}, stored: map[string]decoded{},
+		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]reviewplan.Amounts{}, domains: map[string]*domain{}, stored: map[string]decoded{}, unchecked: map[key]growth{},
 	}
 	for _, r := range watchedResources() {
 		informer := o.Informers(r)
@@ -195,7 +206,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Du
 	if left, pending := c.pendingChanges(now); left > 0 {
 		sooner(left)
 	} else if pending {
-		took := c.measureCPU(func() { c.takeIn(now) })
+		took := c.measureCPU(func() { c.takeIn(now) }) + c.checkGrowth(now)
 		c.gathers = time.Now().Add(plan.Gather(took))
 		c.deleteObsolete(ctx)
 	}
@@ -235,10 +246,13 @@ func (c *Controller) measureCPU(do func()) time.Duration {
 func (c *Controller) pendingChanges(now time.Time) (left time.Duration, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.changed) == 0 {
+	var at time.Time
+	switch {
+	case len(c.changed) > 0:
+		at = c.heard.Add(gather)
+	case len(c.unchecked) == 0:
 		return 0, false
 	}
-	at := c.heard.Add(gather)
 	if c.gathers.After(at) {
 		at = c.gathers
 	}

@@ -213,3 +213,21 @@ func TestAMassLossOfNodesIsToldInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatGrewMostIsCheckedFirst checks that many small changes, each dear to check, do not hide the one that no other cluster has room for.
+func TestWhatGrewMostIsCheckedFirst(t *testing.T) {
+	keeps(t, 40, 4*time.Second, func(k *kept) {
+		time.Sleep(2 * time.Hour)
+		for i := range 40 {
+			grown := int64(21)
+			if i == 23 {
+				grown = 5000
+			}
+			k.update(deployments, deployment(i, grown))
+		}
+		time.Sleep(time.Minute)
+		if v := k.verdict(23); v.Status == metav1.ConditionTrue {
+			t.Errorf("a minute after it, zone 23 is said to be: %+v", v)
+		}
+	})
+}

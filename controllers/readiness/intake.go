@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -40,7 +41,7 @@ func (c *Controller) takeIn(now time.Time) {
 	}
 	c.namedBy(ofPolicies, changed)
 	for k := range changed {
-		was := c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
+		was := c.object(k)
 		c.markDomains(c.updateObject(k), k, was, now)
 	}
 	c.markLackingRoom(now)
@@ -154,26 +155,71 @@ func (c *Controller) updateObject(k key) reviewplan.Touched {
 	return c.fleet.Drop(kinds[k.resource], k.Namespace, k.Name)
 }
 
-// markDomains marks the domains whose loss may differ, and those in which the object may find no place. was is the object before.
+// markDomains marks the domains whose loss may differ, and has an object that is there checked. was is the object before.
 func (c *Controller) markDomains(t reviewplan.Touched, k key, was *scheduler.Object, now time.Time) {
 	if !t.All && len(t.Clusters) == 0 {
 		return
 	}
-	o := c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
-	asksMore := was == nil || o == nil || !scheduler.AsksNoMore(o, was)
 	for _, d := range c.domains {
-		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt {
-			continue
-		}
-		there := slices.ContainsFunc(t.Clusters, func(name string) bool { _, in := slices.BinarySearch(d.Clusters, name); return in })
-		switch {
-		case !there && !t.All:
-		case there && o != nil && (asksMore || replicasIn(o, d.Clusters) > replicasIn(was, d.Clusters)) && !d.room.Holds(o, now):
-			d.Touch(plan.Doubt, now)
-		default:
+		if !d.Evaluated.IsZero() && d.Urgency != plan.Doubt && (t.All || d.hasOneOf(t.Clusters)) {
 			d.Touch(plan.Changed, now)
 		}
 	}
+	if _, known := c.unchecked[k]; !known && c.object(k) != nil {
+		c.unchecked[k] = growth{was, now}
+	}
+}
+
+// checkGrowth puts in doubt the domains in which an object may find no place as it has grown, what has grown most first. What takes longer
+// than its share waits for the next time. It returns the CPU time.
+func (c *Controller) checkGrowth(now time.Time) (took time.Duration) {
+	more := map[key]int64{}
+	for k, before := range c.unchecked {
+		if o := c.object(k); o != nil {
+			more[k] = o.Replicas
+		}
+		if before.was != nil {
+			more[k] -= before.was.Replicas
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(c.unchecked), func(a, b key) int {
+		return cmp.Or(cmp.Compare(more[b], more[a]), c.unchecked[a].since.Compare(c.unchecked[b].since))
+	}) {
+		if took >= checking {
+			break
+		}
+		took += c.measureCPU(func() { c.checkObject(k, now) })
+		delete(c.unchecked, k)
+	}
+	return took
+}
+
+// checkObject puts in doubt the domains in which an object has more replicas, or replicas that ask for more, than when their loss was
+// evaluated, and finds no place for them.
+func (c *Controller) checkObject(k key, now time.Time) {
+	o, before := c.object(k), c.unchecked[k]
+	if o == nil {
+		return
+	}
+	asksMore := before.was == nil || !scheduler.AsksNoMore(o, before.was)
+	for _, d := range c.domains {
+		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt || d.Evaluated.After(before.since) {
+			continue
+		}
+		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !d.room.Holds(o, now) {
+			d.Touch(plan.Doubt, now)
+		}
+	}
+}
+
+// object returns an object with divided replicas as it was taken in, or nil.
+func (c *Controller) object(k key) *scheduler.Object {
+	return c.fleet.Object(kinds[k.resource], k.Namespace, k.Name)
+}
+
+// hasOneOf reports whether one of some clusters is in the domain.
+func (d *domain) hasOneOf(clusters []string) bool {
+	return slices.ContainsFunc(clusters, func(name string) bool { _, in := slices.BinarySearch(d.Clusters, name); return in })
 }
 
 // replicasIn returns how many replicas of an object are placed in some clusters. With no more of them than before, a loss of these

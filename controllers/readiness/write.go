@@ -88,7 +88,7 @@ func (c *Controller) writeIfDue(ctx context.Context, d *domain, now time.Time) (
 		return 0
 	}
 	pause := plan.WriteEvery
-	if d.failed {
+	if d.failed || is != nil && plan.Verdict(&is.Status).Status != plan.Verdict(&d.status).Status {
 		pause = retryAfter
 	}
 	if left := d.written.Add(pause).Sub(now); left > 0 {

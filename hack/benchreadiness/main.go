@@ -30,16 +30,17 @@ func main() {
 	changes := flag.Int("changes", 10, "changes of objects a second")
 	busy := flag.Duration("for", 5*time.Minute, "how long they change")
 	first := flag.Duration("first", time.Hour, "how long to wait at most until all zones and regions have been evaluated")
+	hurry := flag.Bool("hurry", false, "evaluate all zones without a pause the first time, which is then no measurement")
 	quiet := flag.Duration("quiet", 2*time.Minute, "how long nothing changes after that")
 	flag.Parse()
 	klog.SetLogger(klog.Background().V(9))
-	if err := run(*clusters, *objects, *choose, *changes, *busy, *first, *quiet); err != nil {
+	if err := run(*clusters, *objects, *choose, *changes, *busy, *first, *quiet, *hurry); err != nil {
 		fmt.Fprintln(os.Stderr, "benchreadiness:", err)
 		os.Exit(1)
 	}
 }
 
-func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration) error {
+func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration, hurry bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := newWorld(clusters, objects, choose)
@@ -48,9 +49,17 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	}
 	alone := measured(func() { w.change(ctx, changes, min(busy, time.Minute)) })
 	var evaluations, decided atomic.Int64
+	var hurries atomic.Bool
+	hurries.Store(hurry)
 	c, err := readiness.New(readiness.Options{
-		Client: w.client, Informers: w.informer, Recorder: w, Spent: spent, Levels: []plan.Level{plan.Zone, plan.Region}, Settings: failoverplan.DefaultSettings(),
-		Info:      v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
+		Client: w.client, Informers: w.informer, Recorder: w, Levels: []plan.Level{plan.Zone, plan.Region}, Settings: failoverplan.DefaultSettings(),
+		Info: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second, FailoverMaxZones: 1},
+		Spent: func() time.Duration {
+			if hurries.Load() {
+				return 0
+			}
+			return spent()
+		},
 		Evaluated: func(_ string, l *reviewplan.Loss) { evaluations.Add(1); decided.Add(int64(l.Decided)) },
 	})
 	if err != nil {
@@ -66,6 +75,7 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 		}
 	})
 	fmt.Printf("%d clusters, %d objects; %d zones and regions said for the first time: %.0f s, %.0f %% of a core\n", clusters, objects, w.written(), all.took.Seconds(), 100*all.share())
+	hurries.Store(false)
 	writes := w.writes.Load()
 	evaluations.Store(0)
 	decided.Store(0)

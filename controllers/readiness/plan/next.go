@@ -33,7 +33,10 @@ const (
 	doubts = 45 * time.Second
 	// WriteEvery is the minimum time between two writes of a status.
 	WriteEvery = time.Minute
-	// evaluating and takingIn are the inverse shares of a core for evaluation and intake: a tenth together.
+	// gathers is how long changes wait at most until they are taken in: what they put in doubt is told within a minute.
+	gathers = 8 * time.Second
+	// evaluating and takingIn are the inverse shares of a core for evaluation and intake: a tenth together, while an intake takes less
+	// than a thirty-fifth of that.
 	evaluating, takingIn = 14, 35
 )
 
@@ -131,4 +134,4 @@ func boolCompare(a, b bool) int {
 func Rest(took time.Duration) time.Duration { return (evaluating - 1) * took }
 
 // Gather returns the pause after an intake that took so much CPU time.
-func Gather(took time.Duration) time.Duration { return (takingIn - 1) * took }
+func Gather(took time.Duration) time.Duration { return min((takingIn-1)*took, gathers) }

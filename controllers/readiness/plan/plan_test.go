@@ -70,9 +70,15 @@ func TestNextDomain(t *testing.T) {
 	}
 }
 
-// TestReadinessBudget checks that evaluations take a tenth of a core, whatever one costs.
+// TestReadinessBudget checks that evaluations take a tenth of a core, whatever one costs, and that an intake that costs much delays none for long.
 func TestReadinessBudget(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second} {
+		if took >= time.Second {
+			if left := Gather(took); left > 8*time.Second {
+				t.Errorf("after an intake of %s the next waits %s", took, left)
+			}
+			took /= 100
+		}
 		evaluating, takingIn := float64(took)/float64(took+Rest(took)), float64(took)/float64(took+Gather(took))
 		if evaluating+takingIn > 0.1001 || evaluating < 0.05 {
 			t.Errorf("%s and then a rest of %s, %s: %.3f and %.3f of a core", took, Rest(took), Gather(took), evaluating, takingIn)

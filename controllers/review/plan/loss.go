@@ -44,7 +44,7 @@ type ObjectLoss struct {
 	Pinned bool
 }
 
-// Lose returns what the loss of clusters would do, in numbers. It agrees with Review.
+// Lose returns what the loss of clusters, sorted by name, would do, in numbers. It agrees with Review.
 func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	in := f.inputAt(now)
 	then := withLost(f.clusters, lost, now)

@@ -15,7 +15,7 @@ import (
 // Room is what a loss would leave. It answers whether more would fit without a new evaluation of the loss.
 type Room struct {
 	world *scheduler.World
-	lost  []string
+	lost  []string // sorted
 	// taken is what the clusters would get, by resource.
 	taken map[string]Amounts
 	// movable are the keys of the objects that would be placed elsewhere completely.
@@ -66,6 +66,11 @@ func (r *Room) Holds(o *scheduler.Object, now time.Time) bool {
 	return l.Unschedulable == 0 && !l.Pinned
 }
 
+func (r *Room) loses(cluster string) bool {
+	_, is := slices.BinarySearch(r.lost, cluster)
+	return is
+}
+
 // Short reports whether a cluster has become so full that what the loss would give it no longer fits with a tenth to
 // spare. free is as of FreeIn.
 func (r *Room) Short(cluster string, free Amounts) bool {
@@ -83,7 +88,7 @@ func (r *Room) Short(cluster string, free Amounts) bool {
 func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 	room := Amounts{}
 	for name, has := range free {
-		if slices.Contains(r.lost, name) {
+		if r.loses(name) {
 			continue
 		}
 		if has == nil {
@@ -112,7 +117,7 @@ func (f *Fleet) lossDemand(r *Room) Amounts {
 		}
 		var n, elsewhere int64
 		for cluster, replicas := range o.Current.Clusters {
-			if slices.Contains(r.lost, cluster) {
+			if r.loses(cluster) {
 				n += replicas
 			} else {
 				elsewhere += replicas
