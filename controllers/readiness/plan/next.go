@@ -35,9 +35,9 @@ const (
 	WriteEvery = time.Minute
 	// gathers is how long changes wait at most until they are taken in: what they put in doubt is told within a minute.
 	gathers = 8 * time.Second
-	// evaluating and takingIn are the inverse shares of a core for evaluation and intake: a tenth together, while an intake takes less
-	// than a thirty-fifth of that.
-	evaluating, takingIn = 14, 35
+	// evaluating and takingIn are the inverse shares of a core for evaluation and intake. With what else there is to do, they come to a tenth at
+	// 1,000 clusters.
+	evaluating, takingIn = 17, 35
 )
 
 // Standing is the evaluation state of a domain.
