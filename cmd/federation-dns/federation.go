@@ -6,16 +6,11 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/clusterregistry/wire"
+	"federation/cmd/internal/connection"
 	"federation/controllers/dnskeys"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/servicedns"
@@ -27,16 +22,11 @@ import (
 // followFederation keeps the zone in line with the federation until ctx ends. It fails if the federation has another
 // zone, and retries while it cannot be reached.
 func (o *options) followFederation(ctx context.Context, z *zone) error {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	from, kube, err := connection.New(o.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
+		return err
 	}
-	config.QPS = -1
-	from, kube, err := newInformers(config)
-	if err != nil {
-		return fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
-	}
-	info, err := readInfo(ctx, kube)
+	info, err := connection.WaitForInfo(ctx, kube)
 	if err != nil {
 		return nil // shutting down
 	}
@@ -88,32 +78,4 @@ func waitSigned(ctx context.Context, kube kubernetes.Interface, server *authorit
 	case <-ctx.Done():
 		return false
 	}
-}
-
-func newInformers(config *rest.Config) (*wire.Informers, kubernetes.Interface, error) {
-	custom, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	kube, err := kubernetes.NewForConfig(wire.Protobuf(config))
-	if err != nil {
-		return nil, nil, err
-	}
-	slim := func(o metav1.Object) { o.SetManagedFields(nil) }
-	return wire.NewInformers(wire.Source{Kube: kube, Dynamic: custom, Slim: slim}), kube, nil
-}
-
-// readInfo waits until the federation publishes its configuration. It fails when ctx ends.
-func readInfo(ctx context.Context, kube kubernetes.Interface) (info v1beta1.Info, err error) {
-	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		found, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
-		if err == nil {
-			info, err = v1beta1.ParseInfo(found.Data)
-		}
-		if err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Waiting for the federation to publish its configuration")
-		}
-		return err == nil, nil
-	})
-	return info, err
 }
