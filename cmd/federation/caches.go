@@ -8,12 +8,13 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
+	"federation/controllers/manager"
 	"federation/controllers/shards/plan"
 )
 
 // newCaches makes informers of the federation's API for the shards that are held: of others' objects they have only the
 // metadata. client reads what is not Kubernetes' own.
-func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (*wire.Informers, error) {
+func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (manager.Informers, error) {
 	config = wire.Protobuf(config)
 	config.QPS = -1
 	kube, err := kubernetes.NewForConfig(config)
@@ -26,8 +27,14 @@ func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (*w
 			return whole[kind] || o.GetNamespace() == v1beta1.FederationNamespace || held.Has(v1beta1.Shard(o.GetNamespace(), o.GetName()))
 		}
 	}
-	return wire.NewInformers(from), nil
+	return caches{wire.NewInformers(from)}, nil
 }
+
+// caches are informers of the federation's API.
+type caches struct{ *wire.Informers }
+
+// Another implements manager.Informers.
+func (c caches) Another() manager.Informers { return caches{c.Informers.Another()} }
 
 // newClient makes a client of the federation's API that is not throttled, and whose objects come without what is as
 // large as the rest of them and nobody here reads.

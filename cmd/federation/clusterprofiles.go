@@ -5,14 +5,14 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"federation/clusterregistry/wire"
 	"federation/controllers/clusterprofile"
 	"federation/controllers/clusterprofile/plan"
+	"federation/controllers/manager"
 )
 
 // clusterProfiles keeps a ClusterProfile for each Cluster. Clients reach the clusters through this server, by the address
 // that is in its kubeconfig.
-func (c *controllers) clusterProfiles(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+func (c *controllers) clusterProfiles(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
 	config := rest.CopyConfig(c.config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -25,20 +26,15 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
-	"federation/clusterregistry/wire"
 	"federation/cmd/internal/logformat"
 	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
-	"federation/controllers/customkinds"
-	"federation/controllers/drain"
 	"federation/controllers/drill"
 	"federation/controllers/drill/clients"
 	drillplan "federation/controllers/drill/plan"
-	"federation/controllers/failover"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/federationinfo"
-	"federation/controllers/placement"
-	"federation/controllers/readiness"
+	"federation/controllers/manager"
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
@@ -173,7 +169,7 @@ type controllers struct {
 }
 
 // run runs the controllers until ctx is done. shared are the caches of who is alone.
-func (c *controllers) run(ctx context.Context, shared *wire.Informers) (err error) {
+func (c *controllers) run(ctx context.Context, shared manager.Informers) (err error) {
 	if c.federation, err = c.uid(ctx); err != nil {
 		return nil // asked to end
 	}
@@ -273,36 +269,6 @@ func (c *controllers) part(ctx context.Context, name string, run func(context.Co
 	return func() error { return c.parts.Run(ctx, name, run) }
 }
 
-// maker makes a part from informers, which are started when it has been made.
-type maker func(ctx context.Context, from *wire.Informers) (run func(context.Context) error, err error)
-
-// runParts makes all parts from the same informers, starts these, and runs the parts until ctx is done. One that is restarted has
-// informers of its own: those of before hold handlers of what failed.
-func (c *controllers) runParts(ctx context.Context, group *errgroup.Group, from *wire.Informers, held plan.Set, parts map[string]maker) error {
-	for name, make := range parts {
-		first, err := make(ctx, from)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		group.Go(c.part(ctx, name, func(ctx context.Context) error {
-			run := first
-			if first = nil; run == nil {
-				own, err := newCaches(c.config, c.client, held)
-				if err != nil {
-					return err
-				}
-				if run, err = make(ctx, own); err != nil {
-					return err
-				}
-				own.Start(ctx.Done())
-			}
-			return run(ctx)
-		}))
-	}
-	from.Start(ctx.Done())
-	return nil
-}
-
 // asName returns the name of a machine in the letters that names of objects have.
 func asName(host string) string {
 	letters := func(r rune) rune {
@@ -328,16 +294,36 @@ func (c *controllers) uid(ctx context.Context) (uid string, err error) {
 	return uid, err
 }
 
-// decide runs what looks at all objects, in one process at a time.
-func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
-	group, ctx := errgroup.WithContext(ctx)
-	if err := c.runParts(ctx, group, from, plan.All, map[string]maker{
-		"placement": c.placement, "failover": c.failoverController, "clustersetip": c.clusterSetIPController, "readiness": c.readinessController, "drills": c.drillController,
-		"drill-schedules": c.drillSchedules, "drains": c.drainController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions, "loadbalancers": c.loadBalancers,
-	}); err != nil {
-		return err
+// manager has the controllers that all processes have, real or simulated.
+func (c *controllers) manager() *manager.Manager {
+	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
+	return &manager.Manager{Options: manager.Options{
+		Client: c.client, Federation: c.federation, Recorder: c.recorder, Info: c.info(), Members: c.members(), Parts: c.parts,
+		NewInformers: func(held plan.Set) (manager.Informers, error) { return newCaches(c.config, c.client, held) },
+		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: spent,
+		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
+		Writes: c.writes, Reports: c.reports, Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
+	}}
+}
+
+func (c *controllers) members() members {
+	m := members{Registry: c.registry}
+	if c.several {
+		m.gate = c.shards
 	}
+	return m
+}
+
+// decide runs what looks at all objects, in one process at a time.
+func (c *controllers) decide(ctx context.Context, from manager.Informers) error {
+	group, ctx := errgroup.WithContext(ctx)
+	m := c.manager()
+	parts := m.Deciders()
+	maps.Copy(parts, map[string]manager.Part{
+		"clustersetip": c.clusterSetIPController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions, "loadbalancers": c.loadBalancers,
+	})
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
+	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return m.Run(ctx, from, plan.All, parts) }))
 	group.Go(c.part(ctx, "dns-conditions", func(ctx context.Context) error { c.names.Lead(ctx); return nil }))
 	group.Go(c.part(ctx, "dns-providers", func(ctx context.Context) error { c.dnsStatus.Run(ctx, c.kube); return nil }))
 	if c.dnssec {
@@ -347,51 +333,10 @@ func (c *controllers) decide(ctx context.Context, from *wire.Informers) error {
 	return group.Wait()
 }
 
-func (c *controllers) placement(ctx context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	placer, err := placement.New(placement.Options{
-		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, SecretsEverywhere: c.propagateSecrets == secretsAll,
-		Definitions: from.ForResource(customkinds.Definitions), Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)), Start: func() { from.Start(ctx.Done()) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return placer.Run, nil
-}
-
-func (c *controllers) failoverController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	over, err := failover.New(failover.Options{Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Settings: c.failoverSettings(), Probes: c.probes, Others: c.stated})
-	if err != nil {
-		return nil, err
-	}
-	return over.Run, nil
-}
-
-func (c *controllers) drainController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	drains, err := drain.New(drain.Options{
-		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Federation: c.federation, TTL: c.dnsTTL, Resolve: customkinds.Resolver(from.ForResource(customkinds.Definitions)),
-		Member: func(name string) (dynamic.Interface, error) {
-			m, err := c.registry.Member(name)
-			if err != nil {
-				return nil, err
-			}
-			return m.Dynamic, nil
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return drains.Run, nil
-}
-
-func (c *controllers) drillController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
-	drills, err := drill.New(drill.Options{Clients: asks, Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Process: c.process, Writes: c.took,
-		Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Isolated: c.registry.Isolated, DeadBehind: c.registry.DeadBehind,
-		Blackholed: c.registry.Blackholed, NodeAgents: c.nodeAgents, Records: c.recordsOf})
-	if err != nil {
-		return nil, err
-	}
-	return drills.Run, nil
+// propagate brings members to what the federation says of the objects of the shards that are held.
+func (c *controllers) propagate(ctx context.Context, from manager.Informers, held plan.Set) error {
+	m := c.manager()
+	return m.Run(ctx, from, held, m.Propagators(held))
 }
 
 // recordsOf has the data of some record sets as this process serves them.
@@ -407,23 +352,6 @@ func (c *controllers) recordsOf(_ context.Context, of []drillplan.Record) (map[d
 	return data, nil
 }
 
-// nodeAgents are how the node agents of a cluster stand.
-func (c *controllers) nodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
-	nodes, able, err := c.registry.NodeAgents(ctx, cluster)
-	if err != nil {
-		return drillplan.NodeAgents{Problem: "its nodes and their agents cannot be read: " + err.Error()}
-	}
-	return drillplan.NodeAgents{Nodes: nodes, Able: able}
-}
-
-func (c *controllers) drillSchedules(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	schedules, err := drill.NewSchedules(c.client, from.ForResource, c.recorder)
-	if err != nil {
-		return nil, err
-	}
-	return schedules.Run, nil
-}
-
 // failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.
 func (c *controllers) failoverSettings() failoverplan.Settings {
 	s := c.failover.settings
@@ -431,18 +359,9 @@ func (c *controllers) failoverSettings() failoverplan.Settings {
 	return s
 }
 
-// probes are the latest that this process made.
-func (c *controllers) probes() map[string]failoverplan.Probe {
-	probes := map[string]failoverplan.Probe{}
-	for name, p := range c.registry.Probes() {
-		probes[name] = failoverplan.Probe(p)
-	}
-	return probes
-}
-
 // found are the clusters that this process has probed lately, and whether they are well.
 func (c *controllers) found() map[string]bool {
-	return failoverplan.Found(c.probes(), c.failoverSettings().ProbeAge, time.Now())
+	return failoverplan.Found(c.members().Probes(), c.failoverSettings().ProbeAge, time.Now())
 }
 
 // stated is what the other processes say of clusters.
@@ -457,16 +376,6 @@ func (c *controllers) stated() map[string]failoverplan.Statement {
 	return said
 }
 
-func (c *controllers) clusterSetIPController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+func (c *controllers) clusterSetIPController(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
 	return clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder}).Run, nil
-}
-
-func (c *controllers) readinessController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
-	ready, err := readiness.New(readiness.Options{
-		Client: c.client, Informers: from.ForResource, Recorder: c.recorder, Info: c.info(), Settings: c.failover.settings, Levels: c.levels, Spent: spent,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ready.Run, nil
 }

@@ -6,11 +6,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"federation/clusterregistry/wire"
+	"federation/controllers/manager"
 	"federation/controllers/placementdecision"
 )
 
 // placementDecisions publishes where objects go that ask for it. It has informers of these alone: others cost nothing.
-func (c *controllers) placementDecisions(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+func (c *controllers) placementDecisions(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
 	kube, err := kubernetes.NewForConfig(wire.Protobuf(c.config))
 	if err != nil {
 		return nil, err

@@ -6,11 +6,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"federation/clusterregistry/wire"
+	"federation/controllers/manager"
 	"federation/controllers/revisions"
 )
 
 // revisionsController keeps revisions of workloads. It has informers of its own for these, for nobody else reads any.
-func (c *controllers) revisionsController(_ context.Context, from *wire.Informers) (func(context.Context) error, error) {
+func (c *controllers) revisionsController(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
 	kube, err := kubernetes.NewForConfig(wire.Protobuf(c.config))
 	if err != nil {
 		return nil, err

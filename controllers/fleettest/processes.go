@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -122,19 +121,6 @@ func (p *player) process(args []string) (int, error) {
 		}
 	}
 	return 1, nil // nobody, for the moment
-}
-
-// selector selects in a member our copies of the objects of some shards.
-func (c *control) selector(held plan.Set) string {
-	ours := v1beta1.ManagedByLabel + "=" + c.fleet.uid
-	if held == plan.All {
-		return ours
-	}
-	values := make([]string, 0, held.Len())
-	for _, shard := range held.Shards() {
-		values = append(values, strconv.Itoa(shard))
-	}
-	return fmt.Sprintf("%s,%s in (%s)", ours, v1beta1.ShardLabel, strings.Join(values, ","))
 }
 
 // pause PROCESS|leader|holder KIND/NAME DURATION: as others see it, the process stands still for so long, and then goes on. Nothing that it sends gets

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"federation/clusterregistry"
+	drillplan "federation/controllers/drill/plan"
+	failoverplan "federation/controllers/failover/plan"
+	"federation/controllers/manager"
+	"federation/controllers/writegate"
+)
+
+// members are those of the registry, as the controllers know them.
+type members struct {
+	*clusterregistry.Registry
+	gate *writegate.Gate // writes to members pass it; nil where one process has all shards
+}
+
+// Follow implements manager.Members.
+func (m members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
+	m.Registry.Follow(ctx, engager(func(ctx context.Context, of *clusterregistry.Member) error {
+		client := of.Dynamic
+		if m.gate != nil {
+			var err error
+			if client, err = of.Through(m.gate.Wrap); err != nil {
+				return err
+			}
+		}
+		return engage(ctx, memberOf(of, client))
+	}))
+}
+
+type engager func(context.Context, *clusterregistry.Member) error
+
+// Engage implements clusterregistry.Engager.
+func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
+
+func memberOf(m *clusterregistry.Member, client dynamic.Interface) manager.Member {
+	return manager.Member{
+		Name: m.Name, Client: client, HeartbeatsStale: m.HeartbeatsStale, SetForbidden: m.SetForbidden,
+		Copies: func(ctx context.Context, selector string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
+			i, start := m.NewInformers(ctx, selector)
+			return i.ForResource, start
+		},
+		All: func(ctx context.Context, namespace string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
+			i, start := m.NewInformersOfAll(ctx, namespace)
+			return i.ForResource, start
+		},
+	}
+}
+
+// Client implements manager.Members.
+func (m members) Client(name string) (dynamic.Interface, error) {
+	of, err := m.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	return of.Dynamic, nil
+}
+
+// Probes implements manager.Members.
+func (m members) Probes() map[string]failoverplan.Probe {
+	probes := map[string]failoverplan.Probe{}
+	for name, p := range m.Registry.Probes() {
+		probes[name] = failoverplan.Probe(p)
+	}
+	return probes
+}
+
+// NodeAgents implements manager.Members.
+func (m members) NodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
+	nodes, able, err := m.Registry.NodeAgents(ctx, cluster)
+	if err != nil {
+		return drillplan.NodeAgents{Problem: "its nodes and their agents cannot be read: " + err.Error()}
+	}
+	return drillplan.NodeAgents{Nodes: nodes, Able: able}
+}
