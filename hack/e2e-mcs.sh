@@ -15,9 +15,9 @@ mkdir -p "$reports"
 make_images() {
   local tool files=(/bin/sh=/bin/dash)
   for tool in socat nc nslookup grep awk tr head tail sleep cat echo; do
-    files+=("/bin/$tool=$(readlink -f "$(command -v "$tool")")")
+    files+=("/bin/$tool=$(readlink -f "$(type -P "$tool")")")
   done
-  _output/bin/image --out "$images/mcs.tar" --tag alpine/socat:1.7.4.4,nicolaka/netshoot:v0.15 --libraries --entrypoint /bin/sh "${files[@]}"
+  _output/bin/image --out "$images/mcs.tar" --tag alpine/socat:1.7.4.4,nicolaka/netshoot:v0.15 --libraries "${files[@]}"
   _output/bin/image --out "$images/coredns.tar" --tag local/coredns:1 --entrypoint /coredns /coredns=_output/bin/coredns
 }
 
@@ -35,7 +35,8 @@ for mode in $modes; do
   export KUBECONFIG=$FEDERATION_KUBECONFIG
   all=()
   for m in $MEMBERS; do
-    member "$m" apply -f hack/services/coredns.yaml >>"$reports/$mode.log"
+    first=$(member "$m" get service kubernetes -o jsonpath='{.spec.clusterIP}') # each cluster has a network of its own
+    sed "s/10\.96\.0\.10$/${first}0/" hack/services/coredns.yaml | member "$m" apply -f - >>"$reports/$mode.log"
     kubectl federation join "$m" --member-kubeconfig "$reports/$mode/members/$m/kubeconfig" --with-mcs --patch-coredns --network local >>"$reports/$mode.log" 2>&1
     member "$m" -n kube-system rollout restart deployment/coredns >>"$reports/$mode.log"
     # One file with a context of the name of each cluster.

@@ -51,7 +51,7 @@ func (w *world) run(cluster, stdin string, args ...string) (string, error) {
 
 func (w *world) apply(cluster, text string) {
 	w.Helper()
-	if _, err := w.run(cluster, text, "apply", "-f", "-"); err != nil {
+	if _, err := w.run(cluster, "---\n"+text, "apply", "-f", "-"); err != nil { // else kubectl takes a flow mapping for JSON
 		w.Fatalf("%s: %v", cluster, err)
 	}
 }
@@ -262,15 +262,15 @@ func TestImports(t *testing.T) {
 		},
 		"only exported labels and annotations are imported": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
-			w.export(w.clusters[0], "exportedLabels: {a: l}, exportedAnnotations: {a: n}")
-			w.imported("{.metadata.labels.a}{.metadata.annotations.a}{.metadata.labels.own}{.metadata.annotations.own}", "ln")
+			w.export(w.clusters[0], "exportedLabels: {a: l}, exportedAnnotations: {a: m}")
+			w.imported("{.metadata.labels.a}{.metadata.annotations.a}{.metadata.labels.own}{.metadata.annotations.own}", "lm")
 		},
 		"conflicting labels and annotations": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
-			w.export(w.clusters[0], "exportedLabels: {a: l}, exportedAnnotations: {a: n}")
-			w.second("exportedLabels: {b: l}, exportedAnnotations: {b: n}", plain, "tcp:80")
+			w.export(w.clusters[0], "exportedLabels: {a: l}, exportedAnnotations: {a: m}")
+			w.second("exportedLabels: {b: l}, exportedAnnotations: {b: m}", plain, "tcp:80")
 			w.conflict("AnnotationsConflict,LabelsConflict")
-			w.imported("{.metadata.labels.a}{.metadata.annotations.a}{.metadata.labels.b}{.metadata.annotations.b}", "ln")
+			w.imported("{.metadata.labels.a}{.metadata.annotations.a}{.metadata.labels.b}{.metadata.annotations.b}", "lm")
 		},
 		"a ClusterIP Service is of type ClusterSetIP, and unexporting ends its imports": func(w *world) {
 			w.service(w.clusters[0], plain, "tcp:80")
@@ -444,7 +444,7 @@ func TestNames(t *testing.T) {
 		for i, address := range pods {
 			host := fmt.Sprintf("hello-%d.%s.%s", i, w.clusters[0], w.name())
 			w.lookup("A", host, address)
-			targets = append(targets, "0 50 80 "+host)
+			targets = append(targets, "0 50 8080 "+host) // the pods' own port, as that of any headless Service
 		}
 		w.lookup("SRV", w.name(), targets...)
 		w.lookup("A", w.clusters[0]+"."+w.name())

@@ -33,7 +33,7 @@ const (
 	doubts = 45 * time.Second
 	// WriteEvery is the minimum time between two writes of a status.
 	WriteEvery = time.Minute
-	// gathers is how long changes wait at most until they are taken in: what they put in doubt is told within a minute.
+	// gathers is how long changes wait at most until they are taken in: what they put in doubt is reported within a minute.
 	gathers = 8 * time.Second
 	// evaluating and takingIn are the inverse shares of a core for evaluation and intake. With what else there is to do, they come to a tenth at
 	// 1,000 clusters.
