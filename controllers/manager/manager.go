@@ -125,27 +125,34 @@ func (m *Manager) Run(ctx context.Context, from Informers, held plan.Set, parts 
 		}
 		runs[name] = run
 	}
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		run, make := runs[name], parts[name]
-		group.Go(func() error {
-			return m.Parts.Run(ctx, name, func(ctx context.Context) error {
-				first := run
-				if run = nil; first != nil {
-					return first(ctx)
-				}
-				own, err := m.NewInformers(held)
-				if err != nil {
-					return err
-				}
-				again, err := make(ctx, own)
-				if err != nil {
-					return err
-				}
-				own.Start(ctx.Done())
-				return again(ctx)
-			})
-		})
+	for name, run := range runs {
+		group.Go(m.part(ctx, name, held, run, parts[name]))
 	}
 	from.Start(ctx.Done())
 	return group.Wait()
+}
+
+// part returns what runs a part, and makes it again from informers of its own each time that it has failed.
+func (m *Manager) part(ctx context.Context, name string, held plan.Set, run func(context.Context) error, make Part) func() error {
+	again := func(ctx context.Context) error {
+		own, err := m.NewInformers(held)
+		if err != nil {
+			return err
+		}
+		run, err := make(ctx, own)
+		if err != nil {
+			return err
+		}
+		own.Start(ctx.Done())
+		return run(ctx)
+	}
+	return func() error {
+		return m.Parts.Run(ctx, name, func(ctx context.Context) error {
+			first := run
+			if run = nil; first != nil {
+				return first(ctx)
+			}
+			return again(ctx)
+		})
+	}
 }
