@@ -412,23 +412,24 @@ func sleep(ctx context.Context, d time.Duration) error {
 // look is what a look at the member by a process finds, after as long as it takes.
 func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) health.Evidence {
 	w.mu.Lock()
-	latency := w.latency
+	latency := min(w.latency, timeout)
 	w.mu.Unlock()
-	if latency >= timeout {
-		_ = sleep(ctx, timeout) // how it ends is for the caller to see
-		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
-	}
-	_ = sleep(ctx, latency)
+	_ = sleep(ctx, latency) // how it ends is for the caller to see
 	w.mu.Lock()
 	fault := w.faultFor(sender{process: process})
 	w.mu.Unlock()
 	defer w.standStill(ctx, process)
 	switch fault {
-	case Partitioned, Hung:
-		_ = sleep(ctx, timeout)
+	case Partitioned, Hung: // it does not send a byte, however slow it was before
+		_ = sleep(ctx, timeout-latency)
 		return health.Evidence{Answer: health.Unreachable, Detail: "no answer within " + timeout.String()}
 	case Dead:
 		return health.Evidence{Answer: health.Unreachable, Detail: "connection refused"}
+	}
+	if latency == timeout {
+		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
+	}
+	switch fault {
 	case Unhealthy:
 		return health.Evidence{Answer: health.Unhealthy, Detail: "500, failed: etcd"}
 	case Expired:
