@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const narrow = "narrow"
@@ -98,6 +99,16 @@ spec:
 	if _, err := quotas.Update(t.Context(), podQuota("20"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The member's own controller tries a refused pod again after as long as it has been refused.
+	// The member's own controller waits for up to 17 minutes before it tries a refused pod again; a change of the ReplicaSet hurries it.
+	sets := s.members["east-b"].client.AppsV1().ReplicaSets(narrow)
+	list, err := sets.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range list.Items {
+		if _, err := sets.Patch(t.Context(), set.Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"tried":"again"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("quota raised → back: %s", readyIn(t, 3*time.Minute, "web", map[string]int32{"east-a": 4, "east-b": 4, "west-a": 4}).Round(time.Millisecond))
 }
