@@ -30,7 +30,10 @@ func (m members) Follow(ctx context.Context, engage func(context.Context, manage
 				return err
 			}
 		}
-		return engage(ctx, memberOf(of, client))
+		return engage(ctx, manager.Member{
+			Name: of.Name, Client: client, HeartbeatsStale: of.HeartbeatsStale, SetForbidden: of.SetForbidden,
+			Copies: informersFrom(of.NewInformers), All: informersFrom(of.NewInformersOfAll),
+		})
 	}))
 }
 
@@ -39,17 +42,11 @@ type engager func(context.Context, *clusterregistry.Member) error
 // Engage implements clusterregistry.Engager.
 func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
 
-func memberOf(m *clusterregistry.Member, client dynamic.Interface) manager.Member {
-	return manager.Member{
-		Name: m.Name, Client: client, HeartbeatsStale: m.HeartbeatsStale, SetForbidden: m.SetForbidden,
-		Copies: func(ctx context.Context, selector string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
-			i, start := m.NewInformers(ctx, selector)
-			return i.ForResource, start
-		},
-		All: func(ctx context.Context, namespace string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
-			i, start := m.NewInformersOfAll(ctx, namespace)
-			return i.ForResource, start
-		},
+// informersFrom returns what a manager.Member has of a function that makes informers.
+func informersFrom(make func(context.Context, string) (clusterregistry.Informers, func())) func(context.Context, string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
+	return func(ctx context.Context, which string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
+		i, start := make(ctx, which)
+		return i.ForResource, start
 	}
 }
 

@@ -203,12 +203,15 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Du
 			next = d
 		}
 	}
-	if left, pending := c.pendingChanges(now); left > 0 {
+	if left, changed := c.pendingChanges(now); left > 0 {
 		sooner(left)
-	} else if pending {
-		took := c.measureCPU(func() { c.takeIn(now) }) + c.checkGrowth(now)
-		c.gathers = time.Now().Add(plan.Gather(took))
-		c.deleteObsolete(ctx)
+	} else if changed || len(c.unchecked) > 0 {
+		var took time.Duration
+		if changed {
+			took = c.measureCPU(func() { c.takeIn(now) })
+			c.deleteObsolete(ctx)
+		}
+		c.gathers = time.Now().Add(plan.Gather(took + c.checkGrowth(now)))
 	}
 	if left := c.rest.Sub(now); left > 0 {
 		sooner(left)
@@ -242,21 +245,19 @@ func (c *Controller) measureCPU(do func()) time.Duration {
 	return (c.Spent() - before) * 2
 }
 
-// pendingChanges reports whether something has changed, and how long to wait for related changes.
-func (c *Controller) pendingChanges(now time.Time) (left time.Duration, pending bool) {
+// pendingChanges reports whether something has changed, and how long to wait for related changes, or with what is unchecked.
+func (c *Controller) pendingChanges(now time.Time) (left time.Duration, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var at time.Time
-	switch {
-	case len(c.changed) > 0:
-		at = c.heard.Add(gather)
-	case len(c.unchecked) == 0:
+	changed = len(c.changed) > 0
+	at := c.gathers
+	if first := c.heard.Add(gather); changed && first.After(at) {
+		at = first
+	}
+	if !changed && len(c.unchecked) == 0 {
 		return 0, false
 	}
-	if c.gathers.After(at) {
-		at = c.gathers
-	}
-	return at.Sub(now), true
+	return at.Sub(now), changed
 }
 
 // evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.

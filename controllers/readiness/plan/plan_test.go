@@ -70,7 +70,8 @@ func TestNextDomain(t *testing.T) {
 	}
 }
 
-// TestReadinessBudget checks that evaluations take a tenth of a core, whatever one costs, and that an intake that costs much delays none for long.
+// TestReadinessBudget checks that evaluations and intakes take a tenth of a core, whatever an evaluation costs. An intake that costs
+// much delays the next for a bounded time instead.
 func TestReadinessBudget(t *testing.T) {
 	for _, took := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second} {
 		if took >= time.Second {
