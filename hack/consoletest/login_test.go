@@ -88,10 +88,11 @@ func TestLoginWithAToken(t *testing.T) {
 	if b.eval(reads, &codes); cookies != "" || fmt.Sprint(codes) != "[200 401]" {
 		t.Errorf("scripts read the cookies %q; with our header and without, the API answers %v", cookies, codes)
 	}
-	b.eval("location.reload()", nil)
-	b.wait(`document.querySelectorAll(".cell").length > 0`)
+	b.eval("(window.before = true, location.reload())", nil)
+	const logOut = `[...document.querySelectorAll("header button")].find((e) => e.innerText === "Log out")`
+	b.wait(`!window.before && document.querySelectorAll(".cell").length > 0 && ` + logOut)
 	b.checkAccessible("logged in")
-	b.eval(`[...document.querySelectorAll("header button")].find((e) => e.innerText === "Log out").click()`, nil)
+	b.eval(logOut+".click()", nil)
 	b.wait(`document.querySelector(".login input")`)
 	if b.eval(reads, &codes); fmt.Sprint(codes) != "[401 401]" {
 		t.Errorf("after logout the API answers %v", codes)
