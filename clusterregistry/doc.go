@@ -2,7 +2,7 @@
 //
 // Use:
 //
-//	r, err := clusterregistry.New(clusterregistry.Options{Config: federation})
+//	r, err := clusterregistry.New(clusterregistry.Options{Config: federation, Recorder: recorder})
 //	r.Add(engager)          // each part that wants to hear of members; r.Follow for one that may come late, and go
 //	go r.Run(ctx)           // until ctx is done
 //	m, err := r.Member("east-a") // ErrNotConnected while it cannot be reached

@@ -92,6 +92,6 @@ func (r *Registry) clustersWith(uid string) (clusters []*v1beta1.Cluster) {
 
 // reportReplaced tells people that another cluster than before answers by a Cluster's name.
 func (k *keeper) reportReplaced(was, is string) {
-	k.registry.recorder.Eventf(k.reference(), corev1.EventTypeWarning, v1beta1.EventClusterReplaced,
+	k.registry.options.Recorder.Eventf(k.reference(), corev1.EventTypeWarning, v1beta1.EventClusterReplaced,
 		"it is another cluster than before, or was installed again: its UID was %s and is %s; objects are created there again", was, is)
 }

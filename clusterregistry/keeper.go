@@ -190,7 +190,7 @@ func (k *keeper) updateLink() error {
 		return err
 	}
 	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
-		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.exceedsLimits), &k.barrier, k.checkNow)
+		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.exceedsLimits), &k.barrier, k.registry.carrierTo(k.name), k.checkNow)
 		if err != nil {
 			return err
 		}

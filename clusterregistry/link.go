@@ -35,28 +35,32 @@ type link struct {
 	heard  atomic.Int64  // when the member last sent a byte, in nanoseconds since the epoch
 	broken func()        // called when a connection or watch ends
 	behind *http.Client  // for checks behind the barrier of a drill
+	carry  carrier       // nil: connections of its own
 
 	credentialRead chan struct{} // has one where the Secret was read again
 }
 
+// carrier makes what carries requests to the member, see Options.Transport.
+type carrier func(pastIsolation bool, heard func()) http.RoundTripper
+
 // dialTimeout is how long it may take to reach a member.
 const dialTimeout = 10 * time.Second
 
-func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *barrier, broken func()) (*link, error) {
-	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, credentialRead: make(chan struct{}, 1)}
+func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *barrier, carry carrier, broken func()) (*link, error) {
+	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, carry: carry, credentialRead: make(chan struct{}, 1)}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
 	direct := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
 	dial := barrier.wrapDialer(direct)
 	l.dialer = connrotation.NewDialer(l.listen(dial, broken))
 	var err error
-	if l.client, err = l.newClient(l.dialer.DialContext, nil); err != nil {
+	if l.client, err = l.newClient(l.dialer.DialContext, nil, false); err != nil {
 		return nil, err
 	}
-	if l.probe, err = l.newClient(l.listen(dial, nil), []string{"http/1.1"}); err != nil {
+	if l.probe, err = l.newClient(l.listen(dial, nil), []string{"http/1.1"}, false); err != nil {
 		return nil, err
 	}
-	l.behind, err = l.newClient(direct, []string{"http/1.1"})
+	l.behind, err = l.newClient(direct, []string{"http/1.1"}, true)
 	return l, err
 }
 
@@ -65,8 +69,31 @@ func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *ba
 // on it would be silent until the kernel gives up. Health checks don't notice, for their connection is another.
 const quiet = 5 * time.Second
 
-// newClient makes the transport itself: those that client-go makes for a dialer are never freed.
-func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.Client, error) {
+func (l *link) newClient(dial connrotation.DialFunc, protocols []string, pastIsolation bool) (*http.Client, error) {
+	var rt http.RoundTripper
+	if l.carry != nil {
+		rt = l.carry(pastIsolation, l.hear)
+	} else {
+		t, err := l.newTransport(dial, protocols)
+		if err != nil {
+			return nil, err
+		}
+		rt = l.meter.Transport(t)
+	}
+	rt, err := rest.HTTPWrappersForConfig(l.config, rt)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport:     credential.Wrap(rt, func() string { return l.token.Load().(string) }),
+		CheckRedirect: refuseRedirect,
+	}, nil
+}
+
+func (l *link) hear() { l.heard.Store(time.Now().UnixNano()) }
+
+// newTransport makes a transport itself: those that client-go makes for a dialer are never freed.
+func (l *link) newTransport(dial connrotation.DialFunc, protocols []string) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(l.config)
 	if err != nil {
 		return nil, err
@@ -80,19 +107,11 @@ func (l *link) newClient(dial connrotation.DialFunc, protocols []string) (*http.
 		MaxResponseHeaderBytes: 256 << 10,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet},
 	}
-	if protocols != nil {
-		tlsConfig.NextProtos, t.TLSNextProto = protocols, map[string]func(string, *tls.Conn) http.RoundTripper{}
-	} else {
-		t = utilnet.SetTransportDefaults(t)
+	if protocols == nil {
+		return utilnet.SetTransportDefaults(t), nil
 	}
-	rt, err := rest.HTTPWrappersForConfig(l.config, l.meter.Transport(t))
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{
-		Transport:     credential.Wrap(rt, func() string { return l.token.Load().(string) }),
-		CheckRedirect: refuseRedirect,
-	}, nil
+	tlsConfig.NextProtos, t.TLSNextProto = protocols, map[string]func(string, *tls.Conn) http.RoundTripper{}
+	return t, nil
 }
 
 // refuseRedirect leaves a redirect to whoever asked, as an answer with an unexpected status. To follow one would send
@@ -212,13 +231,13 @@ func (l *link) listen(dial connrotation.DialFunc, ended func()) connrotation.Dia
 		if err != nil {
 			return nil, err
 		}
-		return &listenedConn{Conn: conn, heard: &l.heard, ended: ended}, nil
+		return &listenedConn{Conn: conn, heard: l.hear, ended: ended}, nil
 	}
 }
 
 type listenedConn struct {
 	net.Conn
-	heard *atomic.Int64
+	heard func()
 	ended func()
 }
 
@@ -226,7 +245,7 @@ type listenedConn struct {
 func (c *listenedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.heard.Store(time.Now().UnixNano())
+		c.heard()
 	}
 	return n, err
 }

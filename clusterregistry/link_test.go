@@ -24,7 +24,7 @@ import (
 // use another one of them, it would be a second failure of one event, and the cluster would be marked.
 func TestALostConnectionCostsOneHealthCheck(t *testing.T) {
 	east := newFakeMember(t)
-	l, err := newLink(&rest.Config{Host: east.URL, TLSClientConfig: rest.TLSClientConfig{CAData: east.ca()}}, "good", nil, &barrier{}, func() {})
+	l, err := newLink(&rest.Config{Host: east.URL, TLSClientConfig: rest.TLSClientConfig{CAData: east.ca()}}, "good", nil, &barrier{}, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}))
 	defer hostile.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hostile.Certificate().Raw})
-	l, err := newLink(&rest.Config{Host: hostile.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, &barrier{}, func() {})
+	l, err := newLink(&rest.Config{Host: hostile.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, &barrier{}, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestThrough(t *testing.T) {
 	}))
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	l, err := newLink(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, &barrier{}, func() {})
+	l, err := newLink(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "good", nil, &barrier{}, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

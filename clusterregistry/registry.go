@@ -5,21 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -52,6 +50,8 @@ type Engager interface {
 type Options struct {
 	// Config reaches the federation's API.
 	Config *rest.Config
+	// Recorder records events of Clusters.
+	Recorder record.EventRecorder
 	// FederationUID marks what this federation made in members. "": the UID of the federation's
 	// namespace kube-system, which is waited for at the start.
 	FederationUID string
@@ -66,6 +66,18 @@ type Options struct {
 	// Report reports whether to write what is seen to the Clusters, and to renew their tokens: of several
 	// processes one does. Nil: always.
 	Report func() bool
+	// Transport returns what carries requests to a member. Nil: HTTPS connections, which drills can isolate and whose certificates are verified.
+	// Any other has to do that itself, as far as it is needed.
+	Transport func(Target) http.RoundTripper
+}
+
+// Target is a member, as requests are carried to it.
+type Target struct {
+	Cluster string
+	// PastIsolation: also while a drill isolates the member.
+	PastIsolation bool
+	// Heard is to be called when the member sends anything, for one that answers too late is slow, and one that sends nothing is unreachable.
+	Heard func()
 }
 
 // DefaultTimeout of one check. With one second between checks and two bad ones to be believed, a
@@ -75,6 +87,9 @@ const DefaultTimeout = 1500 * time.Millisecond
 func (o *Options) complete() error {
 	if o.Config == nil {
 		return errors.New("clusterregistry: Options.Config must be set")
+	}
+	if o.Recorder == nil {
+		return errors.New("clusterregistry: Options.Recorder must be set")
 	}
 	d := health.DefaultPolicy()
 	o.Policy.Period = cmp.Or(o.Policy.Period, d.Period)
@@ -96,7 +111,6 @@ type Registry struct {
 	local     []netip.Addr
 	dynamic   dynamic.Interface
 	core      kubernetes.Interface
-	recorder  record.EventRecorder
 	clusters  cache.SharedIndexInformer
 	secrets   cache.SharedIndexInformer
 	leases    cache.SharedIndexInformer // of drills that isolate clusters
@@ -139,6 +153,16 @@ func newRegistry(o Options, dyn dynamic.Interface, core kubernetes.Interface, lo
 		secrets:  coreinformers.NewSecretInformer(core, v1beta1.FederationNamespace, 0, byNamespace),
 		leases:   drillLease(core),
 		members:  map[string]*Member{}, keepers: map[string]*keeper{}, handover: handover,
+	}
+}
+
+// carrierTo returns what makes the transports to a cluster; nil: connections of our own are.
+func (r *Registry) carrierTo(cluster string) carrier {
+	if r.options.Transport == nil {
+		return nil
+	}
+	return func(pastIsolation bool, heard func()) http.RoundTripper {
+		return r.options.Transport(Target{Cluster: cluster, PastIsolation: pastIsolation, Heard: heard})
 	}
 }
 
@@ -190,11 +214,6 @@ func (r *Registry) Probes() map[string]Probe {
 // Run keeps the connections until ctx is done. It returns nil then, when all have ended.
 func (r *Registry) Run(ctx context.Context) error {
 	registerMetrics()
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: r.core.CoreV1().Events("")})
-	r.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "clusterregistry"})
-
 	if err := r.learnUID(ctx); err != nil {
 		return nil // ctx is done
 	}

@@ -20,7 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	k8sscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
@@ -63,7 +66,10 @@ func newFleetWith(t *testing.T, change func(*Options), before ...func(*fleet)) *
 		core: fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "the-federation"}}),
 	}
 	f.clusters.PrependReactor("patch", "clusters", f.apply)
-	o := Options{Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
+	broadcaster := record.NewBroadcaster(record.WithContext(t.Context()))
+	t.Cleanup(broadcaster.Shutdown)
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: f.core.CoreV1().Events("")})
+	o := Options{Recorder: broadcaster.NewRecorder(k8sscheme.Scheme, corev1.EventSource{}), Policy: health.Policy{Period: 20 * time.Millisecond, Retry: 10 * time.Millisecond, Threshold: 2, Settle: 3, SlowThreshold: 100}, Timeout: 300 * time.Millisecond}
 	change(&o)
 	f.Registry = newRegistry(o, f.clusters, f.core, []netip.Addr{netip.MustParseAddr("127.0.0.1")})
 	f.handover = 300 * time.Millisecond

@@ -94,7 +94,7 @@ func (k *keeper) event(ready *v1beta1.ClusterCondition) {
 	if ready.Status == corev1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	k.registry.recorder.Event(k.reference(), kind, ready.Reason, ready.Message)
+	k.registry.options.Recorder.Event(k.reference(), kind, ready.Reason, ready.Message)
 }
 
 // tellLacking returns what tells, from any goroutine, what the cluster does not let us see.
@@ -103,7 +103,7 @@ func (k *keeper) tellLacking() func(resource string, err error) {
 	return func(resource string, err error) {
 		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
 		if k.registry.reports() {
-			k.registry.recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missingPermission(resource, err))
+			k.registry.options.Recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missingPermission(resource, err))
 		}
 	}
 }

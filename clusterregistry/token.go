@@ -153,7 +153,7 @@ func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectR
 		var strange []string
 		left, strange, err = credential.EndOthers(ctx, member, t, before)
 		if len(strange) > 0 {
-			k.registry.recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventUnknownCredential, "Secrets %q in its namespace %s could have tokens of the federation's account bound to them that the federation does not use. "+
+			k.registry.options.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventUnknownCredential, "Secrets %q in its namespace %s could have tokens of the federation's account bound to them that the federation does not use. "+
 				"They are deleted. Unless a join or a renewal failed, somebody has a copy of the credential: kubectl federation rotate %s --member-kubeconfig FILE ends it", strange, t.Namespace, k.name)
 		}
 		return err

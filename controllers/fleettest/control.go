@@ -42,7 +42,9 @@ type control struct {
 	ended  sync.WaitGroup
 	dead   atomic.Bool // it has died, and nobody has noticed
 
-	registry   *registry
+	done       <-chan struct{} // closed when it ends
+	registry   *clusterregistry.Registry
+	reports    atomic.Bool // what the registry finds is written: one process does
 	statements *shards.Statements
 	parts      *supervisor.Supervisor
 	// holds are the shards that it works with now.
@@ -74,21 +76,20 @@ func (c *control) dial(from sender) *memapi.Client {
 func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, done: ctx.Done(), slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
 	if i == 0 {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{},
-		lease: newInformers(c.client, "", nil).ForResource(leasesResource.GroupVersionResource)}
+	c.registry = c.newRegistry()
 	c.statements = shards.NewStatements(func() map[string]bool {
-		return failoverplan.Found(c.registry.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
+		return failoverplan.Found(c.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
 	}, c.clock)
 	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
 	if f.processes > 1 {
 		run = c.share
 	}
-	for part, run := range map[string]func(context.Context) error{"work": run, "registry": c.registry.run, "names": c.names} {
+	for part, run := range map[string]func(context.Context) error{"work": run, "registry": c.watchOver, "isolation": c.isolate, "capacity": c.countRoom, "names": c.names} {
 		c.ended.Go(func() {
 			if err := c.keepRunning(ctx, part, run); err != nil && ctx.Err() == nil {
 				f.fail(err)
@@ -121,8 +122,8 @@ func (c *control) work(ctx context.Context, held shardsplan.Set) error {
 		if !c.fleet.readiness.Load() {
 			delete(parts, "readiness")
 		}
-		c.registry.reports.Store(true)
-		defer c.registry.reports.Store(false)
+		c.reports.Store(true)
+		defer c.reports.Store(false)
 		group.Go(supervisor.Protected(ctx, "work", func(ctx context.Context) error {
 			return m.Run(ctx, newInformers(client, "", nil), shardsplan.All, parts)
 		}))
@@ -180,46 +181,67 @@ type members struct {
 
 // Follow implements manager.Members.
 func (m *members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
-	m.registry.follow(ctx, func(ctx context.Context, of *Member) error {
+	m.registry.Follow(ctx, engager(func(ctx context.Context, connection *clusterregistry.Member) error {
+		of := m.fleet.Member(connection.Name)
+		if of == nil { // it has just left
+			return nil
+		}
+		context.AfterFunc(connection.Context(), func() { of.Wire.disconnect(m.slot) })
 		client := m.links.to(of, m.as)
 		return engage(ctx, manager.Member{
-			Name: of.Name, Client: client, HeartbeatsStale: func() bool { return m.fleet.silent(of) }, SetForbidden: func(string, bool) {},
+			Name: of.Name, Client: client, HeartbeatsStale: connection.HeartbeatsStale, SetForbidden: connection.SetForbidden,
 			Copies: func(ctx context.Context, selector string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
 				ours := v1beta1.ManagedByLabel + "=" + m.fleet.uid
 				if selector != "" {
 					ours += "," + selector
 				}
-				i := newInformers(client, ours, func() { m.registry.lookNow(of.Name) })
+				i := newInformers(client, ours, func(ctx context.Context, resource string, err error) { connection.WatchFailed(ctx, resource, err) })
 				return i.ForResource, func() { i.Start(ctx.Done()) }
 			},
 		})
-	})
+	}))
 }
+
+type engager func(context.Context, *clusterregistry.Member) error
+
+// Engage implements clusterregistry.Engager.
+func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
 
 // Client implements manager.Members.
 func (m *members) Client(name string) (dynamic.Interface, error) {
-	of := m.registry.connected(name)
-	if of == nil {
-		return nil, fmt.Errorf("cluster %q: %w", name, clusterregistry.ErrNotConnected)
+	if _, err := m.registry.Member(name); err != nil {
+		return nil, err
 	}
-	return m.links.to(of, m.as), nil
+	return m.links.to(m.fleet.Member(name), m.as), nil
 }
 
 // Probes implements manager.Members.
-func (m *members) Probes() map[string]failoverplan.Probe { return m.registry.probes() }
+func (m *members) Probes() map[string]failoverplan.Probe { return m.probes() }
+
+func (c *control) probes() map[string]failoverplan.Probe {
+	probes := map[string]failoverplan.Probe{}
+	for name, p := range c.registry.Probes() {
+		probes[name] = failoverplan.Probe(p)
+	}
+	return probes
+}
 
 // Isolated implements manager.Members.
-func (m *members) Isolated() ([]string, bool) { return m.registry.isolated() }
+func (m *members) Isolated() ([]string, bool) { return m.registry.Isolated() }
 
 // DeadBehind implements manager.Members.
-func (m *members) DeadBehind() []string { return m.registry.deadBehind() }
+func (m *members) DeadBehind() []string { return m.registry.DeadBehind() }
 
 // Blackholed implements manager.Members.
-func (m *members) Blackholed() []string { return m.registry.blackholed() }
+func (m *members) Blackholed() []string { return m.registry.Blackholed() }
 
 // NodeAgents implements manager.Members.
 func (m *members) NodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
-	return agents(ctx, cluster)
+	nodes, able, err := m.registry.NodeAgents(ctx, cluster)
+	if err != nil {
+		return drillplan.NodeAgents{Problem: err.Error()}
+	}
+	return drillplan.NodeAgents{Nodes: nodes, Able: able}
 }
 
 // links are the clients of members that somebody has.
@@ -260,14 +282,14 @@ func (c *control) end() {
 type informers struct {
 	client   dynamic.Interface
 	selector string
-	broken   func()
+	broken   func(ctx context.Context, resource string, err error) // told of each list and watch that ends with an error
 	factory  dynamicinformer.DynamicSharedInformerFactory
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionResource]bool
 }
 
-func newInformers(client dynamic.Interface, selector string, broken func()) *informers {
+func newInformers(client dynamic.Interface, selector string, broken func(context.Context, string, error)) *informers {
 	return &informers{client: client, selector: selector, broken: broken, known: map[schema.GroupVersionResource]bool{}, factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(
 		client, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })}
 }
@@ -283,9 +305,9 @@ func (i *informers) ForResource(gvr schema.GroupVersionResource) cache.SharedInd
 	i.known[gvr] = true
 	// Both fail only on an informer that runs already.
 	_ = informer.SetTransform(slim)
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, _ error) {
-		if i.broken != nil && ctx.Err() == nil {
-			i.broken()
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if i.broken != nil {
+			i.broken(ctx, gvr.GroupResource().String(), err)
 		}
 	})
 	return informer

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/clusterregistry"
-	"federation/clusterregistry/health"
 	"federation/controllers/fleettest/memapi"
 )
 
@@ -409,47 +411,52 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look is what a look at the member by a process finds, after as long as it takes.
-func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) health.Evidence {
+var refusesConnections = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+
+// faultSeenBy is what is wrong as a process sees it.
+func (w *Wire) faultSeenBy(process int) Fault {
 	w.mu.Lock()
-	latency := min(w.latency, timeout)
-	w.mu.Unlock()
-	_ = sleep(ctx, latency) // how it ends is for the caller to see
-	w.mu.Lock()
-	fault := w.faultFor(sender{process: process})
-	w.mu.Unlock()
-	defer w.standStill(ctx, process)
+	defer w.mu.Unlock()
+	return w.faultFor(sender{process: process})
+}
+
+// reach brings a request of the registry of a process to the member, after as long as it takes. It returns what is wrong with it, or why the request does not get there.
+func (w *Wire) reach(ctx context.Context, from *control, to clusterregistry.Target) (Fault, error) {
+	late := sleep(ctx, w.Latency()) != nil
+	fault := w.faultSeenBy(from.slot)
+	if isolated, _ := from.registry.Isolated(); to.PastIsolation {
+		fault = w.ForAll()
+	} else if slices.Contains(isolated, to.Cluster) {
+		fault = Partitioned
+	}
+	defer w.standStill(from)
 	switch fault {
 	case Partitioned, Hung: // it does not send a byte, however slow it was before
-		_ = sleep(ctx, timeout-latency)
-		return health.Evidence{Answer: health.Unreachable, Detail: "no answer within " + timeout.String()}
+		<-ctx.Done()
+		return fault, ctx.Err()
 	case Dead:
-		return health.Evidence{Answer: health.Unreachable, Detail: "connection refused"}
+		return fault, refusesConnections
 	}
-	if latency == timeout {
-		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
+	if late {
+		to.Heard()
+		return fault, ctx.Err()
 	}
-	switch fault {
-	case Unhealthy:
-		return health.Evidence{Answer: health.Unhealthy, Detail: "500, failed: etcd"}
-	case Expired:
-		return health.Evidence{Answer: health.CredentialRejected, Detail: "401 Unauthorized"}
-	}
-	return health.Evidence{Answer: health.Healthy}
+	return fault, nil
 }
 
 // standStill returns when a process goes on that stands still: until then it judges nothing.
-func (w *Wire) standStill(ctx context.Context, process int) {
-	for ctx.Err() == nil {
+func (w *Wire) standStill(c *control) {
+	for {
 		w.mu.Lock()
-		still, changed := w.paused[process] > 0, w.changed
+		still, changed := w.paused[c.slot] > 0, w.changed
 		w.mu.Unlock()
 		if !still {
 			return
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
+		case <-c.done:
+			return
 		}
 	}
 }
