@@ -55,7 +55,7 @@ func (k *keeper) checkIdentity(ctx context.Context, found health.Evidence) healt
 		}
 	}
 	k.state.UID = cmp.Or(k.identityOfLink(), k.known.Status.UID)
-	if used := health.DuplicateOf(k.known, k.state.UID, k.registry.clustersWith(k.state.UID)); used != "" {
+	if used := health.DuplicateOf(k.known, k.state.UID, k.registry.othersWith(k.state.UID, k.name)); used != "" {
 		return health.DuplicateEvidence(used, k.state.UID)
 	}
 	return found
@@ -78,12 +78,16 @@ func uidOf(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// clustersWith are the Clusters whose status has the UID.
-func (r *Registry) clustersWith(uid string) (clusters []*v1beta1.Cluster) {
+// othersWith returns the Clusters of other names whose status has the UID.
+func (r *Registry) othersWith(uid, name string) (clusters []*v1beta1.Cluster) {
 	found, err := r.clusters.GetIndexer().ByIndex(byUID, uid)
 	utilruntime.Must(err) // the index is there
 	for _, obj := range found {
-		if c, err := toCluster(obj.(*unstructured.Unstructured)); err == nil {
+		u := obj.(*unstructured.Unstructured)
+		if u.GetName() == name {
+			continue // it is asked once a second, and to convert one takes long
+		}
+		if c, err := toCluster(u); err == nil {
 			clusters = append(clusters, c)
 		}
 	}
