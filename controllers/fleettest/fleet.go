@@ -23,6 +23,7 @@ import (
 	"federation/clusterregistry/credential"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/placement"
 )
 
 // Settings are those of the federation, and of those who wait for it.
@@ -95,14 +96,21 @@ func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
-	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}}
+	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}, placer: placement.NewAdmitter()}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: f.gate.admit, Deleting: f.gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
 	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())
 	f.world.Go(f.turn)
+	f.world.Go(f.followFromGate)
 	f.start()
 	return f, nil
+}
+
+// followFromGate has the API server know what it places new objects by.
+func (f *Fleet) followFromGate() {
+	from := newInformers(f.Federation.Client("apiserver", nil), "", nil)
+	_ = f.gate.placer.Follow(f.ctx, from.ForResource, from.Start) // it fails only when all ends
 }
 
 // Close ends everything.
@@ -137,6 +145,7 @@ func (f *Fleet) turn() {
 			seen = v
 		}
 		if v := f.sum(); v != stood {
+			f.noteFirst()
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
