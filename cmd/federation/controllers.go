@@ -32,6 +32,7 @@ import (
 	"federation/controllers/drill"
 	"federation/controllers/drill/clients"
 	drillplan "federation/controllers/drill/plan"
+	"federation/controllers/election"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/federationinfo"
 	"federation/controllers/manager"
@@ -118,7 +119,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		},
 		Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	}
-	leader := writegate.New(gateAfter, writegate.BootTime)
+	leader := writegate.New(election.GateAfter, writegate.BootTime)
 	if several {
 		if how.Client, how.Kube, err = clientsBehind(leader, config); err != nil {
 			return err
@@ -209,7 +210,7 @@ func hostName() string {
 // share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
 func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
-		return lead(ctx, c.config, c.process, c.leader, func(ctx context.Context) error {
+		return election.Lead(ctx, c.config, c.process, c.leader, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
 			leader, err := c.behind(c.leader)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -10,61 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/writegate"
 )
-
-// lock is a Lease in memory.
-type lock struct {
-	resourcelock.Interface
-	record resourcelock.LeaderElectionRecord
-	fails  error
-}
-
-func (l *lock) Identity() string { return "us" }
-
-func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	return &l.record, nil, l.fails
-}
-
-func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
-	if l.fails == nil {
-		l.record = record
-	}
-	return l.fails
-}
-
-func TestALeaderWritesNothingAfterItsLease(t *testing.T) {
-	now := writegate.BootTime()
-	g := writegate.New(gateAfter, func() time.Duration { return now })
-	held := &lock{}
-	renew := func(as string, fails error) {
-		held.fails = fails
-		_ = watchedLock{held, g}.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: as})
-	}
-	renew("us", nil)
-	if now += gateAfter - time.Second; !g.Open() {
-		t.Error("it is closed within the time")
-	}
-	now += 2 * time.Second
-	renew("us", errors.New("away"))
-	renew("another", nil)
-	if g.Open() {
-		t.Error("it is open after the time, though a renewal failed, and what succeeded was for another process")
-	}
-}
-
-func TestOnlyOurOwnLeaseIsGivenUp(t *testing.T) {
-	for holder, want := range map[string]string{"us": "", "another": "another"} {
-		held := &lock{record: resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaderTransitions: 3}}
-		release(t.Context(), held)
-		if held.record.HolderIdentity != want || held.record.LeaderTransitions != 3 {
-			t.Errorf("of %s: %+v", holder, held.record)
-		}
-	}
-}
 
 // TestAShardHolderWritesNothingAfterItsLease: neither to the federation nor to members.
 func TestAShardHolderWritesNothingAfterItsLease(t *testing.T) {

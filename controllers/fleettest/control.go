@@ -1,13 +1,13 @@
 package fleettest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +19,7 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/drill"
 	drillplan "federation/controllers/drill/plan"
+	"federation/controllers/election"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/manager"
@@ -27,6 +28,7 @@ import (
 	"federation/controllers/shards"
 	shardsplan "federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/writegate"
 )
 
 // control is one process of the federation. Its controllers are wired by package manager, as cmd/federation's are.
@@ -44,9 +46,11 @@ type control struct {
 
 	done       <-chan struct{} // closed when it ends
 	registry   *clusterregistry.Registry
-	reports    atomic.Bool // what the registry finds is written: one process does
 	statements *shards.Statements
 	parts      *supervisor.Supervisor
+	leads      atomic.Bool     // it decides, and reports what its registry finds
+	leader     *writegate.Gate // of what only the leader writes; nil where one process does all
+	shards     *writegate.Gate // of what only the holder of a shard writes
 	// holds are the shards that it works with now.
 	holds atomic.Uint64
 }
@@ -58,6 +62,9 @@ func (c *control) carry(ctx context.Context, r memapi.Request, do func() error) 
 
 func (c *control) send(ctx context.Context, from sender, r memapi.Request, do func() error) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := from.mayWrite(r); err != nil {
 		return err
 	}
 	c.fleet.sends(from, r)
@@ -85,11 +92,15 @@ func (f *Fleet) newControl(i int) *control {
 	c.statements = shards.NewStatements(func() map[string]bool {
 		return failoverplan.Found(c.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
 	}, c.clock)
-	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
-	if f.processes > 1 {
-		run = c.share
+	parts := map[string]func(context.Context) error{
+		"decide": c.decide, "work": func(ctx context.Context) error { return c.work(ctx, shardsplan.All) },
+		"registry": c.watchOver, "isolation": c.isolate, "capacity": c.countRoom, "names": c.names,
 	}
-	for part, run := range map[string]func(context.Context) error{"work": run, "registry": c.watchOver, "isolation": c.isolate, "capacity": c.countRoom, "names": c.names} {
+	if f.processes > 1 {
+		c.leader, c.shards = writegate.New(election.GateAfter, c.clock), writegate.New(shards.DefaultTiming().Deadline, c.clock)
+		parts["decide"], parts["work"] = c.lead, c.share
+	}
+	for part, run := range parts {
 		c.ended.Go(func() {
 			if err := c.keepRunning(ctx, part, run); err != nil && ctx.Err() == nil {
 				f.fail(err)
@@ -99,37 +110,44 @@ func (f *Fleet) newControl(i int) *control {
 	return c
 }
 
-// work works with some shards until ctx is done, and decides if the first is among them.
+// work works with some shards until ctx is done.
 func (c *control) work(ctx context.Context, held shardsplan.Set) error {
-	as := sender{process: c.slot, session: c.fleet.sessions.Add(1)}
-	client := c.dial(as)
-	defer c.uplink.hangUp(client)
 	c.holds.Store(uint64(held))
 	defer c.holds.Store(0)
-	of := &members{control: c, as: as, links: &links{}}
-	defer of.links.hangUp()
-	group, ctx := errgroup.WithContext(ctx)
-	m := c.manager(client, of)
-	parts := m.Propagators(held)
-	delete(parts, "mcs") // its kinds are not in memory
-	group.Go(supervisor.Protected(ctx, "work", func(ctx context.Context) error { return m.Run(ctx, newInformers(client, "", nil), held, parts) }))
-	if held.Has(0) {
-		as.leads = true
-		client := c.dial(as)
-		defer c.uplink.hangUp(client)
+	return c.as(sender{process: c.slot, gate: c.shards}, func(client *memapi.Client, of *members) error {
+		m := c.manager(client, of)
+		parts := m.Propagators(held)
+		delete(parts, "mcs") // its kinds are not in memory
+		return m.Run(ctx, newInformers(client, "", nil), held, parts)
+	})
+}
+
+// decide decides until ctx is done: one process at a time does.
+func (c *control) decide(ctx context.Context) error {
+	c.leads.Store(true)
+	defer c.leads.Store(false)
+	return c.as(sender{process: c.slot, gate: c.leader, leads: true}, func(client *memapi.Client, of *members) error {
 		m := c.manager(client, of)
 		parts := m.Deciders()
 		if !c.fleet.readiness.Load() {
 			delete(parts, "readiness")
 		}
-		c.reports.Store(true)
-		defer c.reports.Store(false)
-		group.Go(supervisor.Protected(ctx, "work", func(ctx context.Context) error {
-			return m.Run(ctx, newInformers(client, "", nil), shardsplan.All, parts)
-		}))
-	}
-	return group.Wait()
+		return m.Run(ctx, newInformers(client, "", nil), shardsplan.All, parts)
+	})
 }
+
+// as runs do with clients of its own: all that it sends is of one session.
+func (c *control) as(from sender, do func(client *memapi.Client, of *members) error) error {
+	from.session = c.fleet.sessions.Add(1)
+	client := c.dial(from)
+	defer c.uplink.hangUp(client)
+	of := &members{control: c, as: from, links: &links{}}
+	defer of.links.hangUp()
+	return do(client, of)
+}
+
+// reports reports whether what the registry finds is to be written.
+func (c *control) reports() bool { return c.leads.Load() && (c.leader == nil || c.leader.Open()) }
 
 // manager has the controllers that cmd/federation has. client is what they write to the federation with.
 func (c *control) manager(client *memapi.Client, of *members) *manager.Manager {
@@ -209,10 +227,12 @@ func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { 
 
 // Client implements manager.Members.
 func (m *members) Client(name string) (dynamic.Interface, error) {
-	if _, err := m.registry.Member(name); err != nil {
-		return nil, err
+	_, err := m.registry.Member(name)
+	of := m.fleet.Member(name)
+	if err != nil || of == nil { // it has just left
+		return nil, cmp.Or(err, clusterregistry.ErrNotConnected)
 	}
-	return m.links.to(m.fleet.Member(name), m.as), nil
+	return m.links.to(of, m.as), nil
 }
 
 // Probes implements manager.Members.

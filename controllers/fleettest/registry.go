@@ -30,7 +30,7 @@ import (
 // newRegistry returns the registry of a process: what it sends to members goes over their Wires.
 func (c *control) newRegistry() *clusterregistry.Registry {
 	r, err := clusterregistry.New(clusterregistry.Options{
-		Config: configOf(c.client), Recorder: c.fleet.events, FederationUID: c.fleet.uid, Report: c.reports.Load,
+		Config: configOf(c.client), Recorder: c.fleet.events, FederationUID: c.fleet.uid, Report: c.reports,
 		Transport: func(to clusterregistry.Target) http.RoundTripper { return &road{c, to} },
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *control) countRoom(ctx context.Context) error {
 	for ctx.Err() == nil {
 		for _, of := range c.registry.Members() {
 			m, known := c.fleet.Member(of.Name), c.fleet.cluster(of.Name)
-			if m == nil || known == nil || !c.reports.Load() || m.Wire.faultSeenBy(c.slot) != Well || m.slow() {
+			if m == nil || known == nil || !c.reports() || m.Wire.faultSeenBy(c.slot) != Well || m.slow() {
 				continue
 			}
 			now, before := c.fleet.room(m), known.Status.Capacity

@@ -19,6 +19,7 @@ import (
 
 	"federation/clusterregistry"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/writegate"
 )
 
 // Fault is what is wrong with a member as a whole.
@@ -80,15 +81,28 @@ type sender struct {
 	session uint64
 	// leads: it is what the leader alone does.
 	leads bool
+	// gate is open while it may write; nil: always.
+	gate *writegate.Gate
 	// unawaited: the write was carried out when who sent it no longer waited. overtaken: another had changed the object since it was sent.
 	// changedPods: it changed the number of pods.
 	unawaited, overtaken, changedPods bool
+}
+
+// mayWrite returns why a request is not sent: its gate is closed.
+func (s sender) mayWrite(r memapi.Request) error {
+	if s.gate == nil || !r.Writes() {
+		return nil
+	}
+	return s.gate.Check()
 }
 
 // dial makes a client. It is to be hung up.
 func (w *Wire) dial(from sender) *memapi.Client {
 	c := w.api.Client("federation", func(ctx context.Context, r memapi.Request, do func() error) error {
 		w.panics.countDown(from.process)
+		if err := from.mayWrite(r); err != nil {
+			return err
+		}
 		return w.carry(ctx, from, r, do)
 	})
 	c.Slim = clusterregistry.Slim

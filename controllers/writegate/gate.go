@@ -40,8 +40,11 @@ func New(after time.Duration, now func() time.Duration) *Gate {
 // Renewed opens the gate: a renewal succeeded that was asked for at that time.
 func (g *Gate) Renewed(asked time.Duration) { g.renewed.Store(int64(asked)) }
 
+// Now is the time by the gate's clock.
+func (g *Gate) Now() time.Duration { return g.now() }
+
 // Open reports whether writes may begin.
-func (g *Gate) Open() bool { return g.now()-time.Duration(g.renewed.Load()) < g.after }
+func (g *Gate) Open() bool { return g.Now()-time.Duration(g.renewed.Load()) < g.after }
 
 // Check returns ErrClosed if writes may not begin.
 func (g *Gate) Check() error {

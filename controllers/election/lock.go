@@ -1,4 +1,4 @@
-package main
+package election
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (l watchedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 }
 
 func (l watchedLock) note(record resourcelock.LeaderElectionRecord, write func() error) error {
-	asked := writegate.BootTime()
+	asked := l.gate.Now()
 	err := write()
 	if err == nil && record.HolderIdentity == l.Identity() {
 		l.gate.Renewed(asked)

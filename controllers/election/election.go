@@ -1,4 +1,5 @@
-package main
+// Package election has one process at a time decide: who holds a Lease, by client-go's leader election.
+package election
 
 import (
 	"context"
@@ -14,8 +15,8 @@ import (
 	"federation/controllers/writegate"
 )
 
-// leaderLease is the Lease of the one process that decides: it places, fails over, and says how Clusters are.
-const leaderLease = "federation-controllers"
+// leaseName is the Lease of the one process that decides: it places, fails over, and says how Clusters are.
+const leaseName = "federation-controllers"
 
 // Times of the Lease. Others look at it each 1.0 to 2.2 retryPeriods: they see the last renewal of a process that dies, and take its place
 // leaseDuration later, each up to 2.2 s late, so within 11.4 s. A process that cannot renew ends its work renewDeadline after a
@@ -25,13 +26,14 @@ const (
 	leaseDuration = 7 * time.Second
 	renewDeadline = 4 * time.Second
 	retryPeriod   = time.Second
-	gateAfter     = renewDeadline + retryPeriod + time.Second
+	// GateAfter is after how long without a renewal who leads has to write nothing more.
+	GateAfter = renewDeadline + retryPeriod + time.Second
 )
 
-// lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is
-// ended, and run again when the Lease is ours again.
-func lead(ctx context.Context, config *rest.Config, identity string, gate *writegate.Gate, do func(context.Context) error) error {
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaderLease,
+// Lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is ended, and run again when the Lease is ours again.
+// gate is told of each renewal, config reaches the API that has the Lease, and identity names this process there.
+func Lead(ctx context.Context, config *rest.Config, identity string, gate *writegate.Gate, do func(context.Context) error) error {
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaseName,
 		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
 	if err != nil {
 		return err
@@ -41,7 +43,7 @@ func lead(ctx context.Context, config *rest.Config, identity string, gate *write
 			return err
 		}
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("The Lease is lost: another process may lead", "lease", leaderLease)
+			klog.FromContext(ctx).Info("The Lease is lost: another process may lead", "lease", leaseName)
 		}
 	}
 	return nil
@@ -95,6 +97,6 @@ func release(ctx context.Context, lock resourcelock.Interface) {
 	now := metav1.Now()
 	given := resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now}
 	if err := lock.Update(ctx, given); err != nil {
-		klog.FromContext(ctx).V(1).Info("The Lease is left to end by itself", "lease", leaderLease, "err", err)
+		klog.FromContext(ctx).V(1).Info("The Lease is left to end by itself", "lease", leaseName, "err", err)
 	}
 }
