@@ -31,7 +31,7 @@ const (
 )
 
 // Lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is ended, and run again when the Lease is ours again.
-// gate is told of each renewal, config reaches the API that has the Lease, and identity names this process there.
+// Each renewal is noted at the gate; config reaches the API that has the Lease, and identity names this process there.
 func Lead(ctx context.Context, config *rest.Config, identity string, gate *writegate.Gate, do func(context.Context) error) error {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaseName,
 		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
