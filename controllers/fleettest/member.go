@@ -153,9 +153,7 @@ func (m *Member) step(now time.Time) {
 	clear(m.dropped)
 	clear(m.scaled)
 	if m.Wire.Fault() == Dead {
-		if !m.wasDead {
-			m.wasDead, m.renewed = true, m.renewed.Add(-apiStart)
-		}
+		m.wasDead = true
 		return
 	}
 	if m.wasDead {
@@ -205,9 +203,6 @@ func (m *Member) startPods(now time.Time) {
 
 // renewEvery is how often nodes say that they live.
 const renewEvery = 10 * time.Second
-
-// apiStart is how long an API server takes that has its power again, at least. Here it answers at once: the Leases of its nodes are older by that instead.
-const apiStart = 16 * time.Second
 
 // renew has nodes that run say that they live.
 func (m *Member) renew(now time.Time) {

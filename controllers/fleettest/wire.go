@@ -56,6 +56,8 @@ type Wire struct {
 
 	mu       sync.Mutex
 	fault    Fault
+	died     time.Time     // when it was last set to Dead
+	set      int           // how often something was set
 	changed  chan struct{} // closed when fault changes
 	latency  time.Duration
 	refusals []*Refusal
@@ -239,10 +241,33 @@ func (w *Wire) cutOff(n int) (off int) {
 	return off
 }
 
-// Set makes something wrong, or well again.
+// apiStart is how long the API of a cluster that lost its power is away, at least: it takes its time to start.
+const apiStart = 16 * time.Second
+
+// Set makes something wrong, or well again: at once, unless the cluster lost its power a moment ago. Then the last that is set counts, once its API has started.
 func (w *Wire) Set(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.set++
+	if f == Dead && w.fault != Dead {
+		w.died = time.Now()
+	}
+	if left := time.Until(w.died.Add(apiStart)); w.fault == Dead && f != Dead && left > 0 {
+		set := w.set
+		time.AfterFunc(left, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.set == set {
+				w.become(f)
+			}
+		})
+		return
+	}
+	w.become(f)
+}
+
+// become is called with the wire locked.
+func (w *Wire) become(f Fault) {
 	w.fault = f
 	if f == Well {
 		clear(w.cut)
