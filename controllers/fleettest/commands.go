@@ -468,8 +468,7 @@ func (p *player) podsReady(args []string) error {
 	return err
 }
 
-// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again. After 75 s a real cluster itself says that their pods are not
-// ready; here nobody does.
+// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again.
 func (p *player) nodesStart(args []string) error {
 	m, d, err := p.memberAndDuration(args, "nodes CLUSTER DURATION")
 	if err == nil {
