@@ -165,15 +165,26 @@ func (s *stack) startFederation(ctx context.Context, st *state, o upOptions) (*r
 	return r, nil
 }
 
-// join joins a member; joining one that is joined changes nothing.
+// joinAttempts is how often a member is tried.
+const joinAttempts = 3
+
+// join joins a member; joining one that is joined changes nothing. A machine that is busy with all that starts can let a request time out,
+// so what fails is tried again.
 func (s *stack) join(ctx context.Context, name string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "join", name,
-		"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig(), "--pod-logs")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: join: %w\n  | %s", name, err, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  | "))
+	for attempt := 1; ; attempt++ {
+		cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "join", name,
+			"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig(), "--pod-logs")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			s.say("%-10s joined", name)
+			return nil
+		}
+		err = fmt.Errorf("%s: join: %w\n  | %s", name, err, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  | "))
+		if attempt == joinAttempts || ctx.Err() != nil {
+			return err
+		}
+		s.say("%v; once more", err)
 	}
-	s.say("%-10s joined", name)
-	return nil
 }
 
 func (s *stack) waitFederated(ctx context.Context, st *state, federation *running) error {
