@@ -22,8 +22,8 @@ import (
 const (
 	// referrersAge is the maximum age of that answer: objects of a namespace often leave together.
 	referrersAge = time.Second
-	// seldom is the longest time between two checks for referrers.
-	seldom = 5 * time.Minute
+	// seldom is the longest time between two checks of what keeps a copy: no event tells of referrers that other processes own.
+	seldom = time.Minute
 	// referrersPage and referrersPages bound what is read of one kind in one namespace.
 	referrersPage, referrersPages = 500, 100
 )
