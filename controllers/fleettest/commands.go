@@ -468,7 +468,8 @@ func (p *player) podsReady(args []string) error {
 	return err
 }
 
-// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again.
+// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again. After 75 s a real cluster itself says that their pods are not
+// ready; here nobody does.
 func (p *player) nodesStart(args []string) error {
 	m, d, err := p.memberAndDuration(args, "nodes CLUSTER DURATION")
 	if err == nil {

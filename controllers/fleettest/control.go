@@ -1,13 +1,13 @@
 package fleettest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +19,7 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/drill"
 	drillplan "federation/controllers/drill/plan"
+	"federation/controllers/election"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/manager"
@@ -27,6 +28,7 @@ import (
 	"federation/controllers/shards"
 	shardsplan "federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/writegate"
 )
 
 // control is one process of the federation. Its controllers are wired by package manager, as cmd/federation's are.
@@ -42,9 +44,13 @@ type control struct {
 	ended  sync.WaitGroup
 	dead   atomic.Bool // it has died, and nobody has noticed
 
-	registry   *registry
+	done       <-chan struct{} // closed when it ends
+	registry   *clusterregistry.Registry
 	statements *shards.Statements
 	parts      *supervisor.Supervisor
+	leads      atomic.Bool     // it decides, and reports what its registry finds
+	leader     *writegate.Gate // of what only the leader writes; nil where one process does all
+	shards     *writegate.Gate // of what only the holder of a shard writes
 	// holds are the shards that it works with now.
 	holds atomic.Uint64
 }
@@ -56,6 +62,9 @@ func (c *control) carry(ctx context.Context, r memapi.Request, do func() error) 
 
 func (c *control) send(ctx context.Context, from sender, r memapi.Request, do func() error) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := from.mayWrite(r); err != nil {
 		return err
 	}
 	c.fleet.sends(from, r)
@@ -74,21 +83,24 @@ func (c *control) dial(from sender) *memapi.Client {
 func (f *Fleet) newControl(i int) *control {
 	ctx, stop := context.WithCancel(f.ctx)
 	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, done: ctx.Done(), slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
 	if i == 0 {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = &registry{process: c.slot, client: c.client, events: f.events, members: f.joined, cluster: f.cluster, room: f.room, silent: f.silent, keepers: map[string]*keeper{},
-		lease: newInformers(c.client, "", nil).ForResource(leasesResource.GroupVersionResource)}
+	c.registry = c.newRegistry()
 	c.statements = shards.NewStatements(func() map[string]bool {
-		return failoverplan.Found(c.registry.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
+		return failoverplan.Found(c.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
 	}, c.clock)
-	run := func(ctx context.Context) error { return c.work(ctx, shardsplan.All) }
-	if f.processes > 1 {
-		run = c.share
+	parts := map[string]func(context.Context) error{
+		"decide": c.decide, "work": func(ctx context.Context) error { return c.work(ctx, shardsplan.All) },
+		"registry": c.watchOver, "isolation": c.isolate, "capacity": c.countRoom, "names": c.names,
 	}
-	for part, run := range map[string]func(context.Context) error{"work": run, "registry": c.registry.run, "names": c.names} {
+	if f.processes > 1 {
+		c.leader, c.shards = writegate.New(election.GateAfter, c.clock), writegate.New(shards.DefaultTiming().Deadline, c.clock)
+		parts["decide"], parts["work"] = c.lead, c.share
+	}
+	for part, run := range parts {
 		c.ended.Go(func() {
 			if err := c.keepRunning(ctx, part, run); err != nil && ctx.Err() == nil {
 				f.fail(err)
@@ -98,37 +110,44 @@ func (f *Fleet) newControl(i int) *control {
 	return c
 }
 
-// work works with some shards until ctx is done, and decides if the first is among them.
+// work works with some shards until ctx is done.
 func (c *control) work(ctx context.Context, held shardsplan.Set) error {
-	as := sender{process: c.slot, session: c.fleet.sessions.Add(1)}
-	client := c.dial(as)
-	defer c.uplink.hangUp(client)
 	c.holds.Store(uint64(held))
 	defer c.holds.Store(0)
-	of := &members{control: c, as: as, links: &links{}}
-	defer of.links.hangUp()
-	group, ctx := errgroup.WithContext(ctx)
-	m := c.manager(client, of)
-	parts := m.Propagators(held)
-	delete(parts, "mcs") // its kinds are not in memory
-	group.Go(supervisor.Protected(ctx, "work", func(ctx context.Context) error { return m.Run(ctx, newInformers(client, "", nil), held, parts) }))
-	if held.Has(0) {
-		as.leads = true
-		client := c.dial(as)
-		defer c.uplink.hangUp(client)
+	return c.as(sender{process: c.slot, gate: c.shards}, func(client *memapi.Client, of *members) error {
+		m := c.manager(client, of)
+		parts := m.Propagators(held)
+		delete(parts, "mcs") // its kinds are not in memory
+		return m.Run(ctx, newInformers(client, "", nil), held, parts)
+	})
+}
+
+// decide decides until ctx is done: one process at a time does.
+func (c *control) decide(ctx context.Context) error {
+	c.leads.Store(true)
+	defer c.leads.Store(false)
+	return c.as(sender{process: c.slot, gate: c.leader, leads: true}, func(client *memapi.Client, of *members) error {
 		m := c.manager(client, of)
 		parts := m.Deciders()
 		if !c.fleet.readiness.Load() {
 			delete(parts, "readiness")
 		}
-		c.registry.reports.Store(true)
-		defer c.registry.reports.Store(false)
-		group.Go(supervisor.Protected(ctx, "work", func(ctx context.Context) error {
-			return m.Run(ctx, newInformers(client, "", nil), shardsplan.All, parts)
-		}))
-	}
-	return group.Wait()
+		return m.Run(ctx, newInformers(client, "", nil), shardsplan.All, parts)
+	})
 }
+
+// as runs do with clients of its own: all that it sends is of one session.
+func (c *control) as(from sender, do func(client *memapi.Client, of *members) error) error {
+	from.session = c.fleet.sessions.Add(1)
+	client := c.dial(from)
+	defer c.uplink.hangUp(client)
+	of := &members{control: c, as: from, links: &links{}}
+	defer of.links.hangUp()
+	return do(client, of)
+}
+
+// reports reports whether what the registry finds is to be written.
+func (c *control) reports() bool { return c.leads.Load() && (c.leader == nil || c.leader.Open()) }
 
 // manager has the controllers that cmd/federation has. client is what they write to the federation with.
 func (c *control) manager(client *memapi.Client, of *members) *manager.Manager {
@@ -180,46 +199,69 @@ type members struct {
 
 // Follow implements manager.Members.
 func (m *members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
-	m.registry.follow(ctx, func(ctx context.Context, of *Member) error {
+	m.registry.Follow(ctx, engager(func(ctx context.Context, connection *clusterregistry.Member) error {
+		of := m.fleet.Member(connection.Name)
+		if of == nil { // it has just left
+			return nil
+		}
+		context.AfterFunc(connection.Context(), func() { of.Wire.disconnect(m.slot) })
 		client := m.links.to(of, m.as)
 		return engage(ctx, manager.Member{
-			Name: of.Name, Client: client, HeartbeatsStale: func() bool { return m.fleet.silent(of) }, SetForbidden: func(string, bool) {},
+			Name: of.Name, Client: client, HeartbeatsStale: connection.HeartbeatsStale, SetForbidden: connection.SetForbidden,
 			Copies: func(ctx context.Context, selector string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
 				ours := v1beta1.ManagedByLabel + "=" + m.fleet.uid
 				if selector != "" {
 					ours += "," + selector
 				}
-				i := newInformers(client, ours, func() { m.registry.lookNow(of.Name) })
+				i := newInformers(client, ours, func(ctx context.Context, resource string, err error) { connection.WatchFailed(ctx, resource, err) })
 				return i.ForResource, func() { i.Start(ctx.Done()) }
 			},
 		})
-	})
+	}))
 }
+
+type engager func(context.Context, *clusterregistry.Member) error
+
+// Engage implements clusterregistry.Engager.
+func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
 
 // Client implements manager.Members.
 func (m *members) Client(name string) (dynamic.Interface, error) {
-	of := m.registry.connected(name)
-	if of == nil {
-		return nil, fmt.Errorf("cluster %q: %w", name, clusterregistry.ErrNotConnected)
+	_, err := m.registry.Member(name)
+	of := m.fleet.Member(name)
+	if err != nil || of == nil { // it has just left
+		return nil, cmp.Or(err, clusterregistry.ErrNotConnected)
 	}
 	return m.links.to(of, m.as), nil
 }
 
 // Probes implements manager.Members.
-func (m *members) Probes() map[string]failoverplan.Probe { return m.registry.probes() }
+func (m *members) Probes() map[string]failoverplan.Probe { return m.probes() }
+
+func (c *control) probes() map[string]failoverplan.Probe {
+	probes := map[string]failoverplan.Probe{}
+	for name, p := range c.registry.Probes() {
+		probes[name] = failoverplan.Probe(p)
+	}
+	return probes
+}
 
 // Isolated implements manager.Members.
-func (m *members) Isolated() ([]string, bool) { return m.registry.isolated() }
+func (m *members) Isolated() ([]string, bool) { return m.registry.Isolated() }
 
 // DeadBehind implements manager.Members.
-func (m *members) DeadBehind() []string { return m.registry.deadBehind() }
+func (m *members) DeadBehind() []string { return m.registry.DeadBehind() }
 
 // Blackholed implements manager.Members.
-func (m *members) Blackholed() []string { return m.registry.blackholed() }
+func (m *members) Blackholed() []string { return m.registry.Blackholed() }
 
 // NodeAgents implements manager.Members.
 func (m *members) NodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
-	return agents(ctx, cluster)
+	nodes, able, err := m.registry.NodeAgents(ctx, cluster)
+	if err != nil {
+		return drillplan.NodeAgents{Problem: err.Error()}
+	}
+	return drillplan.NodeAgents{Nodes: nodes, Able: able}
 }
 
 // links are the clients of members that somebody has.
@@ -260,14 +302,14 @@ func (c *control) end() {
 type informers struct {
 	client   dynamic.Interface
 	selector string
-	broken   func()
+	broken   func(ctx context.Context, resource string, err error) // told of each list and watch that ends with an error
 	factory  dynamicinformer.DynamicSharedInformerFactory
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionResource]bool
 }
 
-func newInformers(client dynamic.Interface, selector string, broken func()) *informers {
+func newInformers(client dynamic.Interface, selector string, broken func(context.Context, string, error)) *informers {
 	return &informers{client: client, selector: selector, broken: broken, known: map[schema.GroupVersionResource]bool{}, factory: dynamicinformer.NewFilteredDynamicSharedInformerFactory(
 		client, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) { o.LabelSelector = selector })}
 }
@@ -283,9 +325,9 @@ func (i *informers) ForResource(gvr schema.GroupVersionResource) cache.SharedInd
 	i.known[gvr] = true
 	// Both fail only on an informer that runs already.
 	_ = informer.SetTransform(slim)
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, _ error) {
-		if i.broken != nil && ctx.Err() == nil {
-			i.broken()
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if i.broken != nil {
+			i.broken(ctx, gvr.GroupResource().String(), err)
 		}
 	})
 	return informer

@@ -6,10 +6,9 @@
 //	go test ./controllers/fleettest -run Scenarios -update   # write what they show into the files: read the diff
 //	make fleet SEED=7 SEEDS=1 STEPS=5000                     # random steps: of one seed, so many
 //
-// The controllers are the real ones. Around them are: APIs (package memapi), members that turn replicas into pods
-// after a while (Member), a wire to each member that can be cut, hung, slowed and made to refuse (Wire), and
-// a registry that looks at the members once a second and judges them by clusterregistry/health (registry). They run in one
-// process or share the work among several, which may die (processes.go).
+// The controllers and the registry of members are the real ones. Around them are: APIs (package memapi), members that turn
+// replicas into pods after a while (Member), and a wire to each member that can be cut, hung, slowed and made to refuse (Wire).
+// They run in one process or share the work among several, which may die (processes.go).
 //
 // After each step the laws are checked (laws.go): ready replicas never fall below what was asked for or was there
 // through anything the federation does; and once the fleet has settled, nothing is lost, left behind or out

@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,14 +12,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/placement"
 )
 
 // Settings are those of the federation, and of those who wait for it.
@@ -91,14 +96,21 @@ func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
-	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}}
+	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}, placer: placement.NewAdmitter()}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: f.gate.admit, Deleting: f.gate.deleting})
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
 	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())
 	f.world.Go(f.turn)
+	f.world.Go(f.followFromGate)
 	f.start()
 	return f, nil
+}
+
+// followFromGate has the API server know what it places new objects by.
+func (f *Fleet) followFromGate() {
+	from := newInformers(f.Federation.Client("apiserver", nil), "", nil)
+	_ = f.gate.placer.Follow(f.ctx, from.ForResource, from.Start) // it fails only when all ends
 }
 
 // Close ends everything.
@@ -133,6 +145,7 @@ func (f *Fleet) turn() {
 			seen = v
 		}
 		if v := f.sum(); v != stood {
+			f.noteFirst()
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
@@ -176,13 +189,32 @@ func (f *Fleet) Join(p Place) error {
 		f.members[p.Name].accept(f.uid)
 	}
 	f.mu.Unlock()
+	if err := f.storeCredential(p.Name); err != nil {
+		return err
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
-		"spec": map[string]any{"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": p.Name + ":6443"}}},
+		"spec": map[string]any{
+			"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": p.Name + ":6443"}},
+			"secretRef":                  map[string]any{"name": p.Name},
+		},
 	}}
 	u.SetName(p.Name)
 	u.SetLabels(p.Labels)
 	_, err := f.user.Resource(v1beta1.ClustersResource).Create(f.ctx, u, metav1.CreateOptions{})
+	return err
+}
+
+// storeCredential stores the credential of a cluster, which any is, unless it is there.
+func (f *Fleet) storeCredential(cluster string) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": v1beta1.FederationNamespace, "name": cluster},
+		"data": map[string]any{credential.TokenKey: base64.StdEncoding.EncodeToString([]byte("a token"))},
+	}}
+	_, err := f.user.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(v1beta1.FederationNamespace).Create(f.ctx, u, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
 	return err
 }
 
@@ -214,13 +246,6 @@ func (f *Fleet) room(m *Member) *v1beta1.ClusterCapacity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return m.room(time.Now())
-}
-
-// silent reports whether the nodes of a member are silent, or have not been heard of for long enough since.
-func (f *Fleet) silent(m *Member) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return m.unheard || m.silent()
 }
 
 // Unjoin takes a cluster's Cluster away. The cluster lives on.

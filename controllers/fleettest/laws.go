@@ -178,6 +178,20 @@ func (f *Fleet) scaled(k workloadKey) bool {
 	return false
 }
 
+// noteFirst notes the placements that new objects were admitted with: later ones are compared with them. It is called with the fleet locked.
+func (f *Fleet) noteFirst() {
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
+		for _, u := range f.Federation.List(k.Resource, nil) {
+			if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil && f.placed[u.GetUID()] == nil {
+				f.placed[u.GetUID()] = p
+			}
+		}
+	}
+}
+
 // countMove notes that a placement has other numbers than before.
 func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,9 +66,10 @@ type Member struct {
 	seen    uint64 // version of the API after the last step
 	due     time.Time
 	wasDead bool
-	// unheard: its nodes have been silent, and not been heard of for long enough since heard.
-	unheard bool
-	heard   time.Time
+	// renewed is when its nodes last said that they live.
+	renewed time.Time
+	// agentsLease has its node agents drop what comes from outside.
+	agentsLease coordinationv1.Lease
 	// boot is how long its nodes take to start when the cluster has its power again; up is when they have.
 	boot time.Duration
 	up   time.Time
@@ -144,10 +146,10 @@ func (m *Member) step(now time.Time) {
 	if fault := m.condition(); fault != m.fault {
 		m.fault, m.faultSince = fault, now
 	}
+	defer m.renew(now)
 	if m.alias {
 		return
 	}
-	defer m.listen(now)
 	clear(m.dropped)
 	clear(m.scaled)
 	if m.Wire.Fault() == Dead {
@@ -199,20 +201,13 @@ func (m *Member) startPods(now time.Time) {
 	m.seen = 0
 }
 
-// settling is how long nodes are heard of until what is said of their pods is believed, as the registry has it (clusterregistry/health).
-const settling = 10 * time.Second
+// renewEvery is how often nodes say that they live.
+const renewEvery = 10 * time.Second
 
-// listen notes for how long the nodes have been heard of over a wire that is well, once they were silent.
-func (m *Member) listen(now time.Time) {
-	switch fault := m.Wire.ForAll(); {
-	case m.silent():
-		m.unheard, m.heard = true, time.Time{}
-	case fault != Well && fault != Unhealthy:
-		m.heard = time.Time{}
-	case m.heard.IsZero():
-		m.heard = now
-	case now.Sub(m.heard) >= settling:
-		m.unheard = false
+// renew has nodes that run say that they live.
+func (m *Member) renew(now time.Time) {
+	if !m.silent() && now.Sub(m.renewed) >= renewEvery {
+		m.renewed = now
 	}
 }
 

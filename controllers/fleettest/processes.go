@@ -7,14 +7,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/election"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
 )
 
 // Processes ends the federation's processes and has n run from now on. One alone does all. Several share the shards by Leases
-// (ADR 16). Who holds the first shard leads: cmd/federation has client-go elect a leader, by a Lease of its own.
+// (ADR 16), and elect a leader by another.
 func (f *Fleet) Processes(n int) {
 	f.processes = n
 	f.Restart()
@@ -85,7 +89,7 @@ func (c *control) reach(ctx context.Context, r memapi.Request, do func() error) 
 // share works with the shards that the process holds while others hold the rest.
 func (c *control) share(ctx context.Context) error {
 	return shards.Run(ctx, shards.Options{
-		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name,
+		Leases: leasesOf(c.uplink.client(c.fleet.leases, c.name, c.reach, false)), Name: c.name, Renewed: c.shards.Renewed,
 		Work: func(ctx context.Context, held plan.Set) error {
 			return c.keepRunning(ctx, "work with shards", func(ctx context.Context) error { return c.work(ctx, held) })
 		},
@@ -93,11 +97,18 @@ func (c *control) share(ctx context.Context) error {
 	})
 }
 
+// lead decides while it is the leader.
+func (c *control) lead(ctx context.Context) error {
+	client := c.uplink.client(c.fleet.leases, c.name, c.reach, false)
+	defer c.uplink.hangUp(client)
+	return election.Lead(klog.NewContext(ctx, logr.Discard()), configOf(client), c.name, c.leader, c.decide)
+}
+
 func (c *control) clock() time.Duration { return time.Since(c.fleet.began) }
 
 // process returns the number of a process: N, or of who leads, or of who holds the shard of an object.
 func (p *player) process(args []string) (int, error) {
-	shard := 0
+	shard := -1 // of whom leads
 	switch {
 	case args[0] == "leader":
 	case args[0] == "holder" && len(args) > 1:
@@ -116,7 +127,7 @@ func (p *player) process(args []string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.controls {
-		if plan.Set(c.holds.Load()).Has(shard) {
+		if shard < 0 && c.leads.Load() || shard >= 0 && plan.Set(c.holds.Load()).Has(shard) {
 			return c.slot, nil
 		}
 	}

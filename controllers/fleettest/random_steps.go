@@ -309,7 +309,7 @@ func (r *Random) powerCycle() error {
 	if len(r.sick) >= 2 || r.sick[name] {
 		return r.rise()
 	}
-	boot := []string{"1s", "20s", "50s", "2m"}[r.chance.IntN(4)]
+	boot := []string{"1s", "20s", "50s", "75s"}[r.chance.IntN(4)]
 	for _, line := range []string{"nodes " + name + " " + boot, "kill " + r.addresses(name), fmt.Sprintf("wait %dms", 100*(1+r.chance.IntN(300))), "heal " + r.addresses(name)} {
 		if err := r.do("%s", line); err != nil {
 			return err

@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 
+	admissionplan "federation/apiserver/admission/plan"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/placement"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -82,29 +84,21 @@ func admitInMember(r memapi.Resource, before, after *unstructured.Unstructured) 
 		field.Invalid(field.NewPath("spec", "selector"), fmt.Sprint(is), "field is immutable")})
 }
 
-// front is what the federation's API server does to federated objects that come in: apiserver/admission, in short.
-// It is called with the API locked, and so remembers the policies that have passed through it.
+// front is what the federation's API server does to federated objects that come in, by what apiserver/admission decides. It is called with the API locked, and so
+// remembers the policies that have passed through it.
 type front struct {
 	policies map[string]*v1beta1.PlacementPolicy
+	placer   *placement.Admitter
 }
 
-// governed reports whether a policy, or a workload by its policy, may decide where a new object goes.
-func (f front) governed(r memapi.Resource, u *unstructured.Unstructured) bool {
-	refersTo := []string{"ConfigMap", "Secret", "ServiceAccount"}
+// policiesOf returns the policies of a namespace.
+func (f front) policiesOf(namespace string) (some []*v1beta1.PlacementPolicy) {
 	for _, p := range f.policies {
-		if p.Namespace != u.GetNamespace() {
-			continue
-		}
-		if p.Spec.PropagateReferences && slices.Contains(refersTo, r.Kind) {
-			return true
-		}
-		for _, s := range p.Spec.ResourceSelectors {
-			if s.Kind == r.Kind && (len(s.Names) == 0 || slices.Contains(s.Names, u.GetName())) {
-				return true
-			}
+		if p.Namespace == namespace {
+			some = append(some, p)
 		}
 	}
-	return false
+	return some
 }
 
 func (f front) remember(u *unstructured.Unstructured) {
@@ -114,6 +108,16 @@ func (f front) remember(u *unstructured.Unstructured) {
 	}
 }
 
+// federated reports whether members get copies of a new object.
+func (f front) federated(r memapi.Resource, u *unstructured.Unstructured) bool {
+	if v1beta1.FederatedKindOf(r.GroupResource()) == nil {
+		gvk := u.GroupVersionKind()
+		return !v1beta1.OwnNamespace(u.GetNamespace()) && admissionplan.IsSelected(f.policiesOf(u.GetNamespace()), gvk.GroupKind(), u)
+	}
+	return u.GetLabels()[v1beta1.RevisionOfLabel] == "" && federated(r, u)
+}
+
+// federated reports whether members get copies of an object of a kind of Kubernetes' own.
 func federated(r memapi.Resource, u *unstructured.Unstructured) bool {
 	kind, _, _ := unstructured.NestedString(u.Object, "type")
 	return v1beta1.Federated(r.GroupResource(), u.GetNamespace(), u.GetName(), corev1.SecretType(kind))
@@ -130,21 +134,28 @@ func (f front) admit(r memapi.Resource, before, after *unstructured.Unstructured
 		f.remember(after)
 	case r.GroupVersionResource == v1beta1.ClustersResource:
 		dateTaints(after)
-	case r.GroupVersionResource == v1beta1.FailoverDrillsResource && before == nil && !slices.Contains(after.GetFinalizers(), v1beta1.DrillFinalizer):
+	case before != nil:
+	case r.GroupVersionResource == v1beta1.FailoverDrillsResource && !slices.Contains(after.GetFinalizers(), v1beta1.DrillFinalizer):
 		after.SetFinalizers(append(after.GetFinalizers(), v1beta1.DrillFinalizer))
-	case !federated(r, after):
-		return nil
-	case before == nil:
-		finalizers := append(after.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer, v1beta1.OrphanFinalizer)
-		slices.Sort(finalizers)
-		after.SetFinalizers(slices.Compact(finalizers))
-		_, selects := after.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
-		confined := !selects && v1beta1.Confined(r.GroupResource())
-		if v1beta1.FederatedKindOf(r.GroupResource()).Preferences == "" && (confined || f.governed(r, after)) {
-			annotate(after, v1beta1.PlacementAnnotation, v1beta1.PlacementPending)
-		}
+	case f.federated(r, after):
+		return f.admitNew(r, after)
 	}
 	return nil
+}
+
+// admitNew finalizes a new object, and places it if that can be decided now.
+func (f front) admitNew(r memapi.Resource, u *unstructured.Unstructured) error {
+	admissionplan.Finalize(u)
+	n := admissionplan.New{
+		Resource: r.GroupResource(), Kind: u.GroupVersionKind().GroupKind(), Object: u,
+		Policies: func() ([]*v1beta1.PlacementPolicy, error) { return f.policiesOf(u.GetNamespace()), nil },
+	}
+	return n.Place(func() error {
+		if placement := f.placer.Place(u); placement != "" {
+			admissionplan.Annotate(u, v1beta1.PlacementAnnotation, placement)
+		}
+		return nil
+	})
 }
 
 // dateTaints sets since when objects have had to leave a cluster, where its taints do not say so.
@@ -171,22 +182,12 @@ func validKeys(u *unstructured.Unstructured) error {
 	return nil
 }
 
-func annotate(u *unstructured.Unstructured, key, value string) {
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	u.SetAnnotations(annotations)
-}
-
 // deleting marks an object whose copies are to stay, in the very write that deletes it.
 func (f front) deleting(r memapi.Resource, u *unstructured.Unstructured, o metav1.DeleteOptions) {
 	if r.GroupVersionResource == v1beta1.PoliciesResource {
 		delete(f.policies, u.GetNamespace()+"/"+u.GetName())
 	}
-	orphans := o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan
-	if orphans && slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer) { // on those of custom kinds, too
-		u.SetFinalizers(append(u.GetFinalizers(), v1beta1.OrphanMarkFinalizer))
+	if admissionplan.LeavesCopies(u.GetFinalizers(), &o, false) {
+		admissionplan.MarkForOrphaning(u)
 	}
 }

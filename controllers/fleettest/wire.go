@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/clusterregistry"
-	"federation/clusterregistry/health"
 	"federation/controllers/fleettest/memapi"
+	"federation/controllers/writegate"
 )
 
 // Fault is what is wrong with a member as a whole.
@@ -53,6 +56,8 @@ type Wire struct {
 
 	mu       sync.Mutex
 	fault    Fault
+	died     time.Time     // when it was last set to Dead
+	set      int           // how often something was set
 	changed  chan struct{} // closed when fault changes
 	latency  time.Duration
 	refusals []*Refusal
@@ -78,15 +83,28 @@ type sender struct {
 	session uint64
 	// leads: it is what the leader alone does.
 	leads bool
+	// gate is open while it may write; nil: always.
+	gate *writegate.Gate
 	// unawaited: the write was carried out when who sent it no longer waited. overtaken: another had changed the object since it was sent.
 	// changedPods: it changed the number of pods.
 	unawaited, overtaken, changedPods bool
+}
+
+// mayWrite returns why a request is not sent: its gate is closed.
+func (s sender) mayWrite(r memapi.Request) error {
+	if s.gate == nil || !r.Writes() {
+		return nil
+	}
+	return s.gate.Check()
 }
 
 // dial makes a client. It is to be hung up.
 func (w *Wire) dial(from sender) *memapi.Client {
 	c := w.api.Client("federation", func(ctx context.Context, r memapi.Request, do func() error) error {
 		w.panics.countDown(from.process)
+		if err := from.mayWrite(r); err != nil {
+			return err
+		}
 		return w.carry(ctx, from, r, do)
 	})
 	c.Slim = clusterregistry.Slim
@@ -223,10 +241,33 @@ func (w *Wire) cutOff(n int) (off int) {
 	return off
 }
 
-// Set makes something wrong, or well again.
+// apiStart is how long the API of a cluster that lost its power is away, at least: it takes its time to start.
+const apiStart = 16 * time.Second
+
+// Set makes something wrong, or well again: at once, unless the cluster lost its power a moment ago. Then the last that is set counts, once its API has started.
 func (w *Wire) Set(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.set++
+	if f == Dead && w.fault != Dead {
+		w.died = time.Now()
+	}
+	if left := time.Until(w.died.Add(apiStart)); w.fault == Dead && f != Dead && left > 0 {
+		set := w.set
+		time.AfterFunc(left, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.set == set {
+				w.become(f)
+			}
+		})
+		return
+	}
+	w.become(f)
+}
+
+// become is called with the wire locked.
+func (w *Wire) become(f Fault) {
 	w.fault = f
 	if f == Well {
 		clear(w.cut)
@@ -409,47 +450,52 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look is what a look at the member by a process finds, after as long as it takes.
-func (w *Wire) look(ctx context.Context, process int, timeout time.Duration) health.Evidence {
+var refusesConnections = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+
+// faultSeenBy is what is wrong as a process sees it.
+func (w *Wire) faultSeenBy(process int) Fault {
 	w.mu.Lock()
-	latency := min(w.latency, timeout)
-	w.mu.Unlock()
-	_ = sleep(ctx, latency) // how it ends is for the caller to see
-	w.mu.Lock()
-	fault := w.faultFor(sender{process: process})
-	w.mu.Unlock()
-	defer w.standStill(ctx, process)
+	defer w.mu.Unlock()
+	return w.faultFor(sender{process: process})
+}
+
+// reach brings a request of the registry of a process to the member, after as long as it takes. It returns what is wrong with it, or why the request does not get there.
+func (w *Wire) reach(ctx context.Context, from *control, to clusterregistry.Target) (Fault, error) {
+	late := sleep(ctx, w.Latency()) != nil
+	fault := w.faultSeenBy(from.slot)
+	if isolated, _ := from.registry.Isolated(); to.PastIsolation {
+		fault = w.ForAll()
+	} else if slices.Contains(isolated, to.Cluster) {
+		fault = Partitioned
+	}
+	defer w.standStill(from)
 	switch fault {
 	case Partitioned, Hung: // it does not send a byte, however slow it was before
-		_ = sleep(ctx, timeout-latency)
-		return health.Evidence{Answer: health.Unreachable, Detail: "no answer within " + timeout.String()}
+		<-ctx.Done()
+		return fault, ctx.Err()
 	case Dead:
-		return health.Evidence{Answer: health.Unreachable, Detail: "connection refused"}
+		return fault, refusesConnections
 	}
-	if latency == timeout {
-		return health.Evidence{Answer: health.Slow, Detail: "no answer within " + timeout.String()}
+	if late {
+		to.Heard()
+		return fault, ctx.Err()
 	}
-	switch fault {
-	case Unhealthy:
-		return health.Evidence{Answer: health.Unhealthy, Detail: "500, failed: etcd"}
-	case Expired:
-		return health.Evidence{Answer: health.CredentialRejected, Detail: "401 Unauthorized"}
-	}
-	return health.Evidence{Answer: health.Healthy}
+	return fault, nil
 }
 
 // standStill returns when a process goes on that stands still: until then it judges nothing.
-func (w *Wire) standStill(ctx context.Context, process int) {
-	for ctx.Err() == nil {
+func (w *Wire) standStill(c *control) {
+	for {
 		w.mu.Lock()
-		still, changed := w.paused[process] > 0, w.changed
+		still, changed := w.paused[c.slot] > 0, w.changed
 		w.mu.Unlock()
 		if !still {
 			return
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
+		case <-c.done:
+			return
 		}
 	}
 }
