@@ -87,11 +87,12 @@ func (c *Controller) serveMember(ctx context.Context, m *member) {
 	}()
 	stale := c.clearStale(ctx, m, c.Kinds)
 	m.brake.clearing.Store(false)
+	for _, k := range c.othersObjects() {
+		c.recordOthersReport(m, k)
+		m.queue.AddAfter(k, othersTime)
+	}
 	for _, k := range c.objects() {
 		m.queue.Add(k)
-	}
-	for _, k := range c.othersObjects() {
-		m.queue.AddAfter(k, othersTime)
 	}
 	c.reportAll()
 	c.wakeAllWaiting()

@@ -83,6 +83,19 @@ func (c *Controller) nextStep(m *member, k key, snapshot plan.Snapshot) plan.Ste
 // othersTime is how long another process has to make a copy that our objects wait for.
 const othersTime = 5 * time.Second
 
+// recordOthersReport records that no copy of another process' object will come to a member, if that process has reported so: whoever takes over a shard
+// need not wait to find it out.
+func (c *Controller) recordOthersReport(m *member, k key) {
+	federated := c.object(k)
+	if federated == nil {
+		return
+	}
+	said := v1beta1.ParseOutOfSync(federated.GetAnnotations()[v1beta1.OutOfSyncAnnotation]).In(m.Name)
+	if have, _ := m.Observe(k); have == nil && said != nil && (said.Reason == string(plan.Rejected) || said.Reason == string(plan.Conflict)) {
+		m.Record(k, ledger.Outcome{State: plan.Conflict})
+	}
+}
+
 // syncOthers records whether a copy that another process owns may still come to a member, and if not enqueues what
 // depends on it: our objects depend on their namespace and on their autoscaler. The member's informer shows whether the
 // copy exists. That there will be none, because the member rejects it or has a foreign object of the name, only the
