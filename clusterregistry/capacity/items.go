@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/component-helpers/resource"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/capacity/room"
 	"federation/clusterregistry/limits"
 )
@@ -91,17 +93,14 @@ func workload(o *corev1.Pod) room.Workload {
 	if len(validation.IsDNS1123Subdomain(w.Name)) > 0 || len(validation.IsDNS1123Label(w.Namespace)) > 0 {
 		return room.Workload{} // a member may say anything
 	}
-	switch owner.Kind {
-	case "ReplicaSet":
-		hash := o.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
-			w.Kind, w.Name = "Deployment", name
-		}
-		return w
-	case "StatefulSet", "Job":
-		return w
+	hash := o.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" && owner.Kind == "ReplicaSet" {
+		w.Kind, w.Name = "Deployment", name
 	}
-	return room.Workload{}
+	if !slices.ContainsFunc(v1beta1.FederatedKinds, func(k v1beta1.FederatedKind) bool { return k.Kind == w.Kind && k.Preferences != "" }) {
+		return room.Workload{}
+	}
+	return w
 }
 
 // sameState reports whether two states of a node or a pod are the same for us.

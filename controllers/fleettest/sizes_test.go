@@ -148,7 +148,7 @@ func TestDecisionsFitIntoAnnotations(t *testing.T) {
 }
 
 func kindOfPropagation(t *testing.T, name string) *propagationplan.Kind {
-	kinds := propagationplan.Federated()
+	kinds := propagationplan.Kinds
 	for i := range kinds {
 		if kinds[i].Kind == name {
 			return &kinds[i]

@@ -41,7 +41,7 @@ func newMeter() *meter {
 		{GroupVersionResource: v1beta1.PoliciesResource, Kind: "PlacementPolicy", Namespaced: true, Generation: true},
 		{GroupVersionResource: plan.EndpointSlices, Kind: "EndpointSlice", Namespaced: true},
 	}
-	for _, k := range plan.Federated() {
+	for _, k := range plan.Kinds {
 		workload := k.Healthy != nil
 		resources = append(resources, memapi.Resource{GroupVersionResource: k.Resource, Kind: k.Kind, Namespaced: k.Kind != "Namespace", Status: k.Status != nil, Generation: workload})
 	}

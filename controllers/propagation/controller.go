@@ -38,7 +38,7 @@ type Options struct {
 	Reports int
 	// Unmade is how long a member must have failed to create pods before it counts; default 60 s.
 	Unmade time.Duration
-	// Kinds are the propagated kinds; default plan.Federated().
+	// Kinds are the propagated kinds; default plan.Kinds.
 	Kinds []plan.Kind
 	// Owns reports whether this controller owns an object. It ignores other objects and does not touch their copies.
 	// The answer for an object must not change while the controller runs. Default: all.
@@ -97,7 +97,7 @@ func (o Options) withDefaults() Options {
 		o.Unmade = time.Minute
 	}
 	if o.Kinds == nil {
-		o.Kinds = plan.Federated()
+		o.Kinds = plan.Kinds
 	}
 	if o.Owns == nil {
 		o.Owns = func(*plan.Kind, string, string) bool { return true }

@@ -43,7 +43,7 @@ func boundCopies(k *Kind, federated *unstructured.Unstructured, copies []Copy) [
 				clean[key] = value
 			}
 		}
-		if k.Divided == "replicas" {
+		if k.Replicas == "replicas" {
 			credibleReplicas(clean, source.countsAsServing(c))
 		}
 		noMore(clean, "ready", "active")

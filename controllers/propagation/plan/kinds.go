@@ -11,18 +11,14 @@ import (
 
 // Kind is one row of the table of propagated kinds.
 type Kind struct {
-	// Resource is the resource at the federation and in the members.
-	Resource schema.GroupVersionResource
-	// Kind is the name of the kind.
-	Kind string
+	// FederatedKind is what all know of it. Its Replicas is the field below spec whose number the placement divides among the clusters;
+	// "" for a kind whose objects go to each selected cluster as they are.
+	v1beta1.FederatedKind
 	// Custom: not built into Kubernetes. v1beta1.Federated does not decide which of its objects are federated.
 	Custom bool
 	// ByPolicy: an object goes nowhere unless a placement says so. Without a placement, objects of other kinds go
 	// everywhere.
 	ByPolicy bool
-	// Divided is the field below spec whose number the placement divides among the clusters, such as "replicas"; "" for
-	// a kind whose objects go to each selected cluster as they are.
-	Divided string
 	// Paced: the number shrinks only as far as the law allows, see Pace. The kind has status.readyReplicas.
 	Paced bool
 	// Spare returns how many of a copy's replicas can go without taking a ready one. Nil: those that are not ready,
@@ -66,25 +62,16 @@ var EndpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Vers
 // CustomResourceDefinitions is the row of the definitions of custom kinds. It is in no table: a definition is
 // propagated only if a policy names its kind.
 var CustomResourceDefinitions = Kind{
-	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	Kind:     "CustomResourceDefinition", Custom: true,
+	FederatedKind: v1beta1.FederatedKind{
+		Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: "CustomResourceDefinition",
+	},
+	Custom: true,
 }
 
 // CustomKind returns the row of a kind of which only the name is known. Its objects go where policies say, unchanged
 // and without their status. Their status at the federation is left alone.
 func CustomKind(resource schema.GroupVersionResource, kind string) Kind {
-	return Kind{Resource: resource, Kind: kind, Custom: true, ByPolicy: true}
-}
-
-// Federated returns the rows of v1beta1.FederatedResources, in their order.
-func Federated() []Kind {
-	kinds := make([]Kind, 0, len(v1beta1.FederatedResources))
-	for _, r := range v1beta1.FederatedResources {
-		if k := KindOf(r); k != nil {
-			kinds = append(kinds, *k)
-		}
-	}
-	return kinds
+	return Kind{FederatedKind: v1beta1.FederatedKind{Resource: resource, Kind: kind}, Custom: true, ByPolicy: true}
 }
 
 // KindOf returns the row of a built-in resource in any version, or nil.
@@ -99,50 +86,56 @@ func KindOf(resource schema.GroupVersionResource) *Kind {
 	return &Kinds[i]
 }
 
-func newKind(group, version, resource, kind string) Kind {
-	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, Kind: kind}
-}
-
 // Notes reports whether objects of the kind have no conditions: v1beta1.PropagatedAnnotation then reports what is wrong
 // with their copies.
 func (k *Kind) Notes() bool { return k.Status == nil || k.NoConditions }
 
-// withColumns returns the row with more columns filled in.
-func (k Kind) withColumns(fill func(*Kind)) Kind { fill(&k); return k }
+// Kinds are the rows of v1beta1.FederatedKinds, in their order.
+var Kinds = rowsOf(v1beta1.FederatedKinds)
 
-// Kinds are all built-in kinds that can be propagated, in order of creation.
-var Kinds = []Kind{
-	newKind("", "v1", "namespaces", "Namespace").withColumns(func(k *Kind) { k.Drop = [][]string{{"spec"}} }),
-	newKind("", "v1", "serviceaccounts", "ServiceAccount").withColumns(func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} }),
-	newKind("", "v1", "configmaps", "ConfigMap").withColumns(func(k *Kind) { k.NeededByPods = true }),
-	newKind("", "v1", "secrets", "Secret").withColumns(func(k *Kind) { k.NeededByPods = true }),
-	newKind("", "v1", "services", "Service").withColumns(func(k *Kind) {
+func rowsOf(kinds []v1beta1.FederatedKind) []Kind {
+	rows := make([]Kind, 0, len(kinds))
+	for _, k := range kinds {
+		row := Kind{FederatedKind: k}
+		if fill := columns[row.GroupKind()]; fill != nil {
+			fill(&row)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// columns fill in what the rows of some kinds have besides.
+var columns = map[schema.GroupKind]func(*Kind){
+	{Kind: "Namespace"}:      func(k *Kind) { k.Drop = [][]string{{"spec"}} },
+	{Kind: "ServiceAccount"}: func(k *Kind) { k.NeededByPods, k.Drop = true, [][]string{{"secrets"}} },
+	{Kind: "ConfigMap"}:      func(k *Kind) { k.NeededByPods = true },
+	{Kind: "Secret"}:         func(k *Kind) { k.NeededByPods = true },
+	{Kind: "Service"}: func(k *Kind) {
 		k.NeededByPods, k.Endpoints, k.Addresses, k.Status, k.Given = true, true, true, serviceStatus, givenClusterIPs
-	}),
-	newKind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy").withColumns(func(k *Kind) { k.NeededByPods = true }),
-	newKind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget").withColumns(func(k *Kind) {
+	},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: func(k *Kind) { k.NeededByPods = true },
+	{Group: "policy", Kind: "PodDisruptionBudget"}: func(k *Kind) {
 		k.NeededByPods, k.Status = true, sumFields("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
-	}),
-	newKind("apps", "v1", "replicasets", "ReplicaSet").withColumns(func(k *Kind) {
-		k.Divided, k.Paced, k.Failure = "replicas", true, true
+	},
+	{Group: "apps", Kind: "ReplicaSet"}: func(k *Kind) {
+		k.Paced, k.Failure = true, true
 		k.Status, k.Healthy = replicaSetStatus, replicasHealthy("replicas", "availableReplicas")
-	}),
-	newKind("apps", "v1", "deployments", "Deployment").withColumns(func(k *Kind) {
-		k.Divided, k.Paced, k.Failure, k.UpdateTimes, k.Spare = "replicas", true, true, true, deploymentSpare
+	},
+	{Group: "apps", Kind: "Deployment"}: func(k *Kind) {
+		k.Paced, k.Failure, k.UpdateTimes, k.Spare = true, true, true, deploymentSpare
 		k.Status, k.Healthy = deploymentStatus, deploymentHealthy
-	}),
-	newKind("apps", "v1", "statefulsets", "StatefulSet").withColumns(func(k *Kind) {
-		k.Divided, k.Paced, k.Spare = "replicas", true, statefulSetSpare
+	},
+	{Group: "apps", Kind: "StatefulSet"}: func(k *Kind) {
+		k.Paced, k.Spare = true, statefulSetSpare
 		k.Status, k.Healthy = statefulSetStatus, replicasHealthy("replicas", "updatedReplicas", "availableReplicas")
-	}),
-	newKind("apps", "v1", "daemonsets", "DaemonSet").withColumns(func(k *Kind) {
-		k.Status, k.Healthy = daemonSetStatus, daemonSetHealthy
-	}),
-	newKind("batch", "v1", "jobs", "Job").withColumns(func(k *Kind) {
-		k.Divided, k.Siblings, k.Rounds, k.Adapt, k.Status = "parallelism", true, true, adaptJob, jobStatus
+	},
+	{Group: "apps", Kind: "DaemonSet"}: func(k *Kind) { k.Status, k.Healthy = daemonSetStatus, daemonSetHealthy },
+	{Group: "batch", Kind: "Job"}: func(k *Kind) {
+		k.Siblings, k.Rounds, k.Adapt, k.Status = true, true, adaptJob, jobStatus
 		k.Drop = [][]string{{"spec", "ttlSecondsAfterFinished"}} // a copy that expired would be created, and run, again
-	}),
-	newKind("batch", "v1", "cronjobs", "CronJob").withColumns(func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true }),
-	newKind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler").withColumns(func(k *Kind) { k.Status = autoscalerStatus }),
-	newKind("networking.k8s.io", "v1", "ingresses", "Ingress").withColumns(func(k *Kind) { k.NeededByPods, k.Addresses, k.Status, k.NoConditions = true, true, ingressStatus, true }),
+	},
+	{Group: "batch", Kind: "CronJob"}:                       func(k *Kind) { k.Status, k.NoConditions = cronJobStatus, true },
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: func(k *Kind) { k.Status = autoscalerStatus },
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           func(k *Kind) { k.NeededByPods, k.Addresses, k.Status, k.NoConditions = true, true, ingressStatus, true },
 }

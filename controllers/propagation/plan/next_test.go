@@ -55,7 +55,7 @@ func (step Step) replicas(have *unstructured.Unstructured) int64 {
 	case Delete:
 		return 0
 	}
-	return Applied(Source{Kind: &Kind{Divided: "replicas"}}, have)
+	return Applied(Source{Kind: &Kind{FederatedKind: v1beta1.FederatedKind{Replicas: "replicas"}}}, have)
 }
 
 // TestNextKeepsTheLaw checks that the law of ready replicas holds at every step that Next decides, over random moves,

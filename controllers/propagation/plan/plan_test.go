@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -39,17 +37,6 @@ func kind(t *testing.T, name string) *Kind {
 	}
 	t.Fatalf("no row for %s", name)
 	return nil
-}
-
-// Admission adds finalizers to what it calls federated; each of these must have a row.
-func TestKindsAreTheFederatedResources(t *testing.T) {
-	var rows []schema.GroupVersionResource
-	for _, k := range Federated() {
-		rows = append(rows, k.Resource)
-	}
-	if !slices.Equal(rows, v1beta1.FederatedResources) {
-		t.Errorf("rows       %v\nfederated  %v", rows, v1beta1.FederatedResources)
-	}
 }
 
 var east = Target{Cluster: cluster("east-a", map[string]string{"tier": "gold"}), Federation: "uid-1"}

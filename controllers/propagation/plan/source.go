@@ -225,8 +225,8 @@ func Read(federated *unstructured.Unstructured) *v1beta1.Placement {
 
 // dividedField returns the field below spec that is divided, or "". A custom kind is divided if its policy says how.
 func (s Source) dividedField() string {
-	if s.Kind.Divided != "" || !s.Kind.Custom || s.Object == nil || s.Policy == nil || s.Policy.Spec.ReplicaPreferences == nil {
-		return s.Kind.Divided
+	if s.Kind.Replicas != "" || !s.Kind.Custom || s.Object == nil || s.Policy == nil || s.Policy.Spec.ReplicaPreferences == nil {
+		return s.Kind.Replicas
 	}
 	if _, ok, _ := unstructured.NestedInt64(s.Object.Object, "spec", "replicas"); ok {
 		return "replicas"

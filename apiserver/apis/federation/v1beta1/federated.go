@@ -27,25 +27,28 @@ type FederatedKind struct {
 	Runs bool
 	// Referable: workloads refer to objects of the kind.
 	Referable bool
+	// Template is the path of the spec of a pod template, and References are what objects refer to besides; empty where there is none.
+	Template   string
+	References []ReferencePath
 }
 
 // FederatedKinds are in order of creation: what others need comes first.
 var FederatedKinds = []FederatedKind{
 	{Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), Kind: "Namespace"},
-	{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Kind: "ServiceAccount", Referable: true},
+	{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Kind: "ServiceAccount", Referable: true, References: []ReferencePath{{"Secret", "secrets[].name"}, {"Secret", "imagePullSecrets[].name"}}},
 	{Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Kind: "ConfigMap", Referable: true},
 	{Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret", Referable: true},
 	{Resource: corev1.SchemeGroupVersion.WithResource("services"), Kind: "Service"},
 	{Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Kind: "NetworkPolicy"},
 	{Resource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), Kind: "PodDisruptionBudget"},
-	{Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Kind: "ReplicaSet", Preferences: ReplicaSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
-	{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Preferences: DeploymentPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
-	{Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Kind: "StatefulSet", Preferences: StatefulSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas"},
-	{Resource: appsv1.SchemeGroupVersion.WithResource("daemonsets"), Kind: "DaemonSet", Runs: true},
-	{Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Kind: "Job", Preferences: JobPreferencesAnnotation, Replicas: "parallelism", Ready: "ready"},
-	{Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"), Kind: "CronJob", Runs: true},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Kind: "ReplicaSet", Preferences: ReplicaSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas", Template: template},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Preferences: DeploymentPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas", Template: template},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Kind: "StatefulSet", Preferences: StatefulSetPreferencesAnnotation, Replicas: "replicas", Ready: "readyReplicas", Template: template},
+	{Resource: appsv1.SchemeGroupVersion.WithResource("daemonsets"), Kind: "DaemonSet", Runs: true, Template: template},
+	{Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Kind: "Job", Preferences: JobPreferencesAnnotation, Replicas: "parallelism", Ready: "ready", Template: template},
+	{Resource: batchv1.SchemeGroupVersion.WithResource("cronjobs"), Kind: "CronJob", Runs: true, Template: "spec.jobTemplate." + template},
 	{Resource: autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), Kind: "HorizontalPodAutoscaler"},
-	{Resource: networkingv1.SchemeGroupVersion.WithResource("ingresses"), Kind: "Ingress"},
+	{Resource: networkingv1.SchemeGroupVersion.WithResource("ingresses"), Kind: "Ingress", References: []ReferencePath{{"Secret", "spec.tls[].secretName"}}},
 }
 
 // FederatedResources are the resources of FederatedKinds, in their order.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -39,20 +40,20 @@ const template = "spec.template.spec"
 
 // Referrers are the built-in kinds that refer to others, as clusters have them: pods are included, which are not
 // federated.
-var Referrers = []Referrer{
-	{builtIn("apps", "deployments"), "Deployment", template, nil, "spec.replicas"},
-	{builtIn("apps", "replicasets"), "ReplicaSet", template, nil, "spec.replicas"},
-	{builtIn("apps", "statefulsets"), "StatefulSet", template, nil, "spec.replicas"},
-	{builtIn("apps", "daemonsets"), "DaemonSet", template, nil, ""},
-	{builtIn("batch", "jobs"), "Job", template, nil, "spec.parallelism"},
-	{builtIn("batch", "cronjobs"), "CronJob", "spec.jobTemplate." + template, nil, ""},
-	{builtIn("networking.k8s.io", "ingresses"), "Ingress", "", []ReferencePath{{"Secret", "spec.tls[].secretName"}}, ""},
-	{builtIn("", "serviceaccounts"), "ServiceAccount", "", []ReferencePath{{"Secret", "secrets[].name"}, {"Secret", "imagePullSecrets[].name"}}, ""},
-	{builtIn("", "pods"), "Pod", "spec", nil, ""},
-}
+var Referrers = append(referrersIn(FederatedKinds), Referrer{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Template: "spec"})
 
-func builtIn(group, resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+func referrersIn(kinds []FederatedKind) (rows []Referrer) {
+	for _, k := range kinds {
+		if k.Template == "" && k.References == nil {
+			continue
+		}
+		r := Referrer{Resource: k.Resource, Kind: k.Kind, Template: k.Template, Also: k.References}
+		if k.Replicas != "" {
+			r.Replicas = "spec." + k.Replicas
+		}
+		rows = append(rows, r)
+	}
+	return rows
 }
 
 // podReferences are what the spec of a pod refers to.
