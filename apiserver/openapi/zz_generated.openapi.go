@@ -72,7 +72,6 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.FailoverReview{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_FailoverReview(ref),
 		v1beta1.FailoverReviewSpec{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_FailoverReviewSpec(ref),
 		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
-		v1beta1.FederatedKind{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_FederatedKind(ref),
 		v1beta1.Info{}.OpenAPIModelName():                        schema_apiserver_apis_federation_v1beta1_Info(ref),
 		v1beta1.JSONPatchOperation{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
 		v1beta1.MissedDrill{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_MissedDrill(ref),
@@ -3796,77 +3795,6 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 		},
 		Dependencies: []string{
 			v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName()},
-	}
-}
-
-func schema_apiserver_apis_federation_v1beta1_FederatedKind(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "FederatedKind is a built-in kind of Kubernetes whose objects have copies in the members.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"Resource": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Resource is the resource of its objects.",
-							Default:     map[string]interface{}{},
-							Ref:         ref("k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"),
-						},
-					},
-					"Kind": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Kind is its name.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Preferences": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Preferences is the annotation with ReplicaPreferences of a divided kind: one whose replicas are divided among the clusters. For other kinds, whose objects go to each cluster as they are, it is empty.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Replicas": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the field of spec with the number of a divided kind, and Ready that of status with how many are ready.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Ready": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the field of spec with the number of a divided kind, and Ready that of status with how many are ready.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"Runs": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Runs: objects of this undivided kind run something by themselves. Those of others may be of use to what still runs in a cluster, and do no harm: neither taints nor failover remove them.",
-							Default:     false,
-							Type:        []string{"boolean"},
-							Format:      "",
-						},
-					},
-					"Referable": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Referable: workloads refer to objects of the kind.",
-							Default:     false,
-							Type:        []string{"boolean"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"Resource", "Kind", "Preferences", "Replicas", "Ready", "Runs", "Referable"},
-			},
-		},
-		Dependencies: []string{
-			"k8s.io/apimachinery/pkg/runtime/schema.GroupVersionResource"},
 	}
 }
 

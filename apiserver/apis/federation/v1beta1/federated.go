@@ -12,6 +12,9 @@ import (
 )
 
 // FederatedKind is a built-in kind of Kubernetes whose objects have copies in the members.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type FederatedKind struct {
 	// Resource is the resource of its objects.
 	Resource schema.GroupVersionResource
