@@ -38,15 +38,22 @@ func Find(t testing.TB, command, debian string) string {
 	return ""
 }
 
-// FreePort returns a port of 127.0.0.1 that was free a moment ago.
+// FreePort returns a port of 127.0.0.1 that was free a moment ago, for TCP and for UDP: a server that ends lets go of one before the other.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		p, err := net.ListenPacket("udp", l.Addr().String())
+		l.Close()
+		if err == nil {
+			p.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Dir returns an empty folder until the test ends. A server that becomes another user may write into it too.
@@ -104,16 +111,18 @@ func Await(t testing.TB, done func() error) {
 	}
 }
 
-// AwaitSOA waits until the server at the address, host:port, has the zone, as Await does.
+// AwaitSOA waits until the server at the address, host:port, has the zone, over UDP and TCP, as Await does.
 func AwaitSOA(t testing.TB, address, zone string) {
 	t.Helper()
-	Await(t, func() error {
-		reply, err := dns.Exchange(new(dns.Msg).SetQuestion(zone, dns.TypeSOA), address)
-		if err == nil && reply.Rcode != dns.RcodeSuccess {
-			err = fmt.Errorf("%s answers %s for the SOA record of %s", address, dns.RcodeToString[reply.Rcode], zone)
-		}
-		return err
-	})
+	for _, network := range []string{"udp", "tcp"} {
+		Await(t, func() error {
+			reply, _, err := (&dns.Client{Net: network}).Exchange(new(dns.Msg).SetQuestion(zone, dns.TypeSOA), address)
+			if err == nil && reply.Rcode != dns.RcodeSuccess {
+				err = fmt.Errorf("%s answers %s for the SOA record of %s", address, dns.RcodeToString[reply.Rcode], zone)
+			}
+			return err
+		})
+	}
 }
 
 // AskWhile asks the server for the addresses of the name while change runs. It fails the test at the first answer with
