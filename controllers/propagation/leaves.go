@@ -76,14 +76,14 @@ func (s *snapshots) neededByWorkload(ctx context.Context, m *member, of plan.Sou
 		for _, obj := range workloads {
 			u := held.Object(obj) // the cache has only metadata of other processes' objects
 			w := plan.Workload{Kind: kind, Name: u.GetName(), Placement: plan.Read(u)}
-			if !of.MayBeFor(w, m.Name, justNow) {
+			if !w.MayNeed(of, m.Name, justNow) {
 				continue
 			}
 			var err error
 			if w.Copy, err = s.copyOfAny(ctx, m, key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: w.Name}}); err != nil {
 				return "", fmt.Errorf("cannot determine whether %s %s needs it: %w", kind.Kind, w.Name, err)
 			}
-			if why := of.NeededBy(w, justNow); why != "" {
+			if why := w.Keeps(of, justNow); why != "" {
 				return why, nil
 			}
 		}

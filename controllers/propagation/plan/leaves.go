@@ -34,34 +34,31 @@ type Workload struct {
 // Moves of what moves together are not decided in one write. So for a moment after an object has to leave (justNow),
 // what is known of where workloads go may be from before.
 
-// MayBeFor reports whether a workload that leaves a cluster may need an object that leaves it, as far as that is known
+// MayNeed reports whether a workload that leaves a cluster may need an object that leaves it, as far as that is known
 // without its copy. A workload that stays there is assumed not to, unless justNow.
-func (s Source) MayBeFor(w Workload, cluster string, justNow bool) bool {
+func (w Workload) MayNeed(s Source, cluster string, justNow bool) bool {
 	if w.Placement == nil || !justNow && w.Placement.Clusters[cluster]+w.Placement.Overflow[cluster] > 0 {
 		return false
 	}
-	return s.governsBoth(w, justNow) || referable[s.Kind.Kind]
+	return w.isGovernedWith(s, justNow) || s.Kind.Referable
 }
 
-// governsBoth reports whether one policy governs both object and workload, or may, because justNow the object's took
+// isGovernedWith reports whether one policy governs both workload and object, or may, because justNow the object's took
 // effect.
-func (s Source) governsBoth(w Workload, justNow bool) bool {
+func (w Workload) isGovernedWith(s Source, justNow bool) bool {
 	return s.Placement != nil && s.Placement.Policy != "" && (justNow || s.Placement.Policy == w.Placement.Policy)
 }
 
-// referable are the kinds that pods refer to.
-var referable = map[string]bool{"ConfigMap": true, "Secret": true, "ServiceAccount": true}
-
-// NeededBy returns what a workload with MayBeFor needs an object for, or "".
-func (s Source) NeededBy(w Workload, justNow bool) string {
+// Keeps returns why a workload with MayNeed keeps an object in the cluster, or "".
+func (w Workload) Keeps(s Source, justNow bool) string {
 	n := Applied(Source{Kind: w.Kind}, w.Copy)
-	if n == 0 || !s.governsBoth(w, justNow) && !s.refersToIt(w) {
+	if n == 0 || !w.isGovernedWith(s, justNow) && !w.refersTo(s) {
 		return ""
 	}
 	return fmt.Sprintf("stays for %s %s, which has %d replicas there", w.Kind.Kind, w.Name, n)
 }
 
-func (s Source) refersToIt(w Workload) bool {
+func (w Workload) refersTo(s Source) bool {
 	return w.Copy != nil && slices.Contains(v1beta1.References(w.Kind.GroupKind(), w.Copy.Object), v1beta1.Reference{Kind: s.Kind.Kind, Name: s.Object.GetName()})
 }
 

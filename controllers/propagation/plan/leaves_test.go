@@ -29,7 +29,7 @@ func TestWhatPodsNeedLeavesAfterThem(t *testing.T) {
 		copy := parse(t, "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web}\nspec: {replicas: 3, template: {spec: {volumes: [{name: v, configMap: {name: \""+c.refers+"\"}}]}}}")
 		w := Workload{Kind: kind(t, "ReplicaSet"), Name: "web", Placement: &c.workload, Copy: copy}
 		s := Source{Kind: kind(t, "ConfigMap"), Object: config, Placement: &v1beta1.Placement{Policy: c.policy}}
-		if got := s.MayBeFor(w, "a", c.justNow) && s.NeededBy(w, c.justNow) != ""; got != c.want {
+		if got := w.MayNeed(s, "a", c.justNow) && w.Keeps(s, c.justNow) != ""; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
