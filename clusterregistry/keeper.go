@@ -246,8 +246,7 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.heard.Store(true)
 	k.keepInventory(m, k.link)
-	link, cluster := k.link, k.reference()
-	go supervisor.Keep(m.ctx, "registry", func(ctx context.Context) { k.keepToken(ctx, link, cluster) })
+	go supervisor.Keep(m.ctx, "registry", (&tokenKeeper{k.registry, k.name, k.link, k.reference()}).run)
 }
 
 // needsHeartbeats reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is

@@ -30,9 +30,18 @@ const (
 	handover = 30 * time.Second
 )
 
-// keepToken renews the service account's token in the cluster's Secret in time, or when somebody asks for it, until ctx is done, and voids all
+// tokenKeeper keeps the token of one connection to a cluster.
+type tokenKeeper struct {
+	registry *Registry
+	name     string // of the Cluster
+	link     *link
+	cluster  *corev1.ObjectReference
+}
+
+// run renews the service account's token in the cluster's Secret in time, or when somebody asks for it, until ctx is done, and voids all
 // others. Other credentials are left alone. Of several processes the one that leads does it.
-func (k *keeper) keepToken(ctx context.Context, l *link, cluster *corev1.ObjectReference) {
+func (k *tokenKeeper) run(ctx context.Context) {
+	l := k.link
 	present, rotated := "", ""
 	var void, tried time.Time    // void: when other tokens than the present one are to be; zero: they are
 	var left sets.Set[types.UID] // newer Secrets that were left when others were ended
@@ -53,13 +62,13 @@ func (k *keeper) keepToken(ctx context.Context, l *link, cluster *corev1.ObjectR
 				next = pause - time.Since(tried) // also where each new token is due at once, as the member's clock is wrong
 				if next <= 0 {
 					tried, next = time.Now(), pause
-					if k.renew(ctx, l, t, rotation) {
+					if k.renew(ctx, t, rotation) {
 						rotated, next = rotation, time.Millisecond // what is cached may not say so yet
 					}
 				}
 			}
 			if !void.IsZero() && time.Until(void) <= 0 {
-				if newer, ok := k.endOthers(ctx, l, cluster, left); ok {
+				if newer, ok := k.endOthers(ctx, left); ok {
 					left, void = newer, time.Time{}
 				}
 				if len(left) > 0 {
@@ -82,10 +91,10 @@ func (k *keeper) keepToken(ctx context.Context, l *link, cluster *corev1.ObjectR
 }
 
 // renew replaces the token, and reports whether it could.
-func (k *keeper) renew(ctx context.Context, l *link, t credential.Token, rotation string) bool {
+func (k *tokenKeeper) renew(ctx context.Context, t credential.Token, rotation string) bool {
 	ctx, cancel := context.WithTimeout(ctx, renewRetry/2)
 	defer cancel()
-	err := k.replaceToken(ctx, l, t, rotation)
+	err := k.replaceToken(ctx, t, rotation)
 	if err != nil {
 		if ctx.Err() != context.Canceled {
 			klog.FromContext(ctx).Error(err, "Failed to renew the cluster's token", "expires", t.Expires)
@@ -98,12 +107,12 @@ func (k *keeper) renew(ctx context.Context, l *link, t credential.Token, rotatio
 
 // replaceToken asks the member for a token of the very account that asks, and writes it where the old one is: the Secret first, so that what is
 // used is stored. Had somebody else written one meanwhile, that is the one.
-func (k *keeper) replaceToken(ctx context.Context, l *link, t credential.Token, rotation string) error {
+func (k *tokenKeeper) replaceToken(ctx context.Context, t credential.Token, rotation string) error {
 	stored, err := k.storedSecret()
 	if err != nil {
 		return err
 	}
-	member, err := kubernetes.NewForConfigAndClient(l.config, l.client)
+	member, err := kubernetes.NewForConfigAndClient(k.link.config, k.link.client)
 	if err != nil {
 		return err
 	}
@@ -127,13 +136,13 @@ func (k *keeper) replaceToken(ctx context.Context, l *link, t credential.Token, 
 	if _, err := k.registry.core.CoreV1().Secrets(v1beta1.FederationNamespace).Patch(ctx, stored.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	l.token.Store(token)
+	k.link.token.Store(token)
 	return nil
 }
 
 // endOthers voids all tokens but the one that the federation has stored, which is read again: another process may have renewed it. It returns
 // the newer Secrets that it left, as somebody may be about to use them, and whether all others are gone. Those of before are not left again.
-func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectReference, before sets.Set[types.UID]) (left sets.Set[types.UID], ok bool) {
+func (k *tokenKeeper) endOthers(ctx context.Context, before sets.Set[types.UID]) (left sets.Set[types.UID], ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, renewRetry/2)
 	defer cancel()
 	err := func() error {
@@ -145,7 +154,7 @@ func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectR
 		if err != nil {
 			return err
 		}
-		member, err := kubernetes.NewForConfigAndClient(l.config, l.client)
+		member, err := kubernetes.NewForConfigAndClient(k.link.config, k.link.client)
 		if err != nil {
 			return err
 		}
@@ -153,7 +162,7 @@ func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectR
 		var strange []string
 		left, strange, err = credential.EndOthers(ctx, member, t, before)
 		if len(strange) > 0 {
-			k.registry.options.Recorder.Eventf(cluster, corev1.EventTypeWarning, v1beta1.EventUnknownCredential, "Secrets %q in its namespace %s could have tokens of the federation's account bound to them that the federation does not use. "+
+			k.registry.options.Recorder.Eventf(k.cluster, corev1.EventTypeWarning, v1beta1.EventUnknownCredential, "Secrets %q in its namespace %s could have tokens of the federation's account bound to them that the federation does not use. "+
 				"They are deleted. Unless a join or a renewal failed, somebody has a copy of the credential: kubectl federation rotate %s --member-kubeconfig FILE ends it", strange, t.Namespace, k.name)
 		}
 		return err
@@ -165,7 +174,7 @@ func (k *keeper) endOthers(ctx context.Context, l *link, cluster *corev1.ObjectR
 }
 
 // rotationAsked is what somebody wrote who wants the token replaced now; "" where nobody does.
-func (k *keeper) rotationAsked() string {
+func (k *tokenKeeper) rotationAsked() string {
 	stored, err := k.storedSecret()
 	if err != nil || stored.Annotations[credential.RotateAnnotation] == stored.Annotations[credential.RotatedAnnotation] {
 		return ""
@@ -174,7 +183,7 @@ func (k *keeper) rotationAsked() string {
 }
 
 // storedSecret is the Secret with the cluster's token, as it is known here.
-func (k *keeper) storedSecret() (*corev1.Secret, error) {
+func (k *tokenKeeper) storedSecret() (*corev1.Secret, error) {
 	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
 	if err != nil || !exists {
 		return nil, errors.New("the Cluster is gone")
