@@ -127,8 +127,12 @@ func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 				all[k] = true
 			}
 		case due:
-			for _, k := range c.takeDue(now) {
+			keys, next := c.state.takeDue(now)
+			for _, k := range keys {
 				all[k] = true
+			}
+			if next > 0 {
+				c.decide.AddAfter(key{resource: due}, next)
 			}
 		default:
 			if k.Name == "" {
@@ -183,33 +187,6 @@ func (c *Controller) roomWaiters() (out []key) {
 	return out
 }
 
-// lookAgain has an object decided again after some time; 0 is never. Objects whose times come together are decided in one
-// pass, and so in the order of their priority.
-func (c *Controller) lookAgain(k key, after time.Duration, now time.Time) {
-	if delete(c.state.due, k); after > 0 {
-		c.state.due[k] = now.Add(after)
-		c.decide.AddAfter(key{resource: due}, after)
-	}
-}
-
-// takeDue returns the objects whose time has come.
-func (c *Controller) takeDue(now time.Time) (out []key) {
-	var next time.Time
-	for k, at := range c.state.due {
-		switch {
-		case !at.After(now):
-			delete(c.state.due, k)
-			out = append(out, k)
-		case next.IsZero() || at.Before(next):
-			next = at
-		}
-	}
-	if !next.IsZero() {
-		c.decide.AddAfter(key{resource: due}, next.Sub(now))
-	}
-	return out
-}
-
 // readItem reads an object from the caches, with a newer decision that is not in them yet.
 func (c *Controller) readItem(k key) (item, bool) {
 	obj, ok, err := c.Informers(k.resource).GetStore().GetByKey(k.String())
@@ -259,7 +236,9 @@ type change struct {
 func (c *Controller) placeObject(i *item, w *scheduler.World, now time.Time) (change, bool) {
 	c.setReferrers(i)
 	d := scheduler.Decide(i.Object, w, now)
-	c.lookAgain(i.key, d.LookAgain, now)
+	if c.state.setDue(i.key, d.LookAgain, now); d.LookAgain > 0 {
+		c.decide.AddAfter(key{resource: due}, d.LookAgain)
+	}
 	c.recordGoverning(i.key, d.Policy)
 	c.recordTogether(i, &d)
 	c.state.assign(&i.Object, &d, now)

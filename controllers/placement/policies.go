@@ -3,9 +3,7 @@ package placement
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -143,7 +141,7 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	if clusters, home, ok := c.together(p); !ok || len(clusters) > 0 {
 		status.Clusters, status.Home = clusters, home // if none can be used, all stays
 	}
-	changed := meta.SetStatusCondition(&status.Conditions, c.acceptedCondition(p))
+	changed := meta.SetStatusCondition(&status.Conditions, scheduler.AcceptedCondition(p, c.kindsOf(p), c.joinedClusters()))
 	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects &&
 		slices.Equal(status.Clusters, p.Status.Clusters) && slices.Equal(status.Home, p.Status.Home) {
 		return nil
@@ -168,47 +166,13 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	return err
 }
 
-// acceptedCondition returns the condition whether the federation can do what a policy asks for. It names clusters that forbid a
-// kind, and names of clusters that do not exist.
-func (c *Controller) acceptedCondition(p *v1beta1.PlacementPolicy) metav1.Condition {
-	var not, nowhere, partly []string
-	clusters := c.joinedClusters()
-	for i, r := range p.Spec.ResourceSelectors {
+// kindsOf returns what is known of the kinds that a policy names.
+func (c *Controller) kindsOf(p *v1beta1.PlacementPolicy) (kinds []scheduler.PolicyKind) {
+	for _, r := range p.Spec.ResourceSelectors {
 		kind := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-		field := fmt.Sprintf("spec.resourceSelectors[%d]: %s %s: ", i, r.APIVersion, r.Kind)
-		if err := c.servedError(kind); err != nil {
-			not = append(not, field+err.Error())
-			continue
-		}
-		switch why, all := c.forbiddingClusters(p, kind, clusters); {
-		case all:
-			nowhere = append(nowhere, field+why)
-		case why != "":
-			partly = append(partly, field+why)
-		}
+		kinds = append(kinds, scheduler.PolicyKind{Resource: c.kinds.resourceOf(kind).GroupResource(), Err: c.servedError(kind)})
 	}
-	out := metav1.Condition{Type: v1beta1.PolicyAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "all kinds can be spread", ObservedGeneration: p.Generation}
-	switch {
-	case len(not) > 0:
-		out.Status, out.Reason = metav1.ConditionFalse, "KindNotServed"
-	case len(nowhere) > 0:
-		out.Status, out.Reason = metav1.ConditionFalse, "KindForbidden"
-	}
-	says := slices.Concat(not, nowhere, partly)
-	if reason, why := scheduler.Impossible(p, clusters); reason != "" {
-		says = append(says, why)
-		if out.Status == metav1.ConditionTrue {
-			out.Status, out.Reason = metav1.ConditionFalse, reason
-		}
-	}
-	if len(says) == 0 {
-		says = []string{out.Message}
-	}
-	if len(clusters) > 0 {
-		says = append(says, p.Spec.Unknown(clusters)...)
-	}
-	out.Message = strings.Join(says, "; ")
-	return out
+	return kinds
 }
 
 // joinedClusters returns the joined clusters, ready or not.
@@ -219,35 +183,4 @@ func (c *Controller) joinedClusters() (all []*v1beta1.Cluster) {
 		}
 	}
 	return all
-}
-
-// maxNamed is the maximum of clusters that a condition names.
-const maxNamed = 10
-
-// forbiddingClusters returns which of a policy's clusters forbid a kind; nowhere: each of them does.
-func (c *Controller) forbiddingClusters(p *v1beta1.PlacementPolicy, kind schema.GroupVersionKind, all []*v1beta1.Cluster) (why string, nowhere bool) {
-	resource := c.kinds.resourceOf(kind).GroupResource()
-	var by []string
-	clusters := 0
-	for _, cluster := range all {
-		if p.Spec.Clusters.Matches(cluster) {
-			clusters++
-			if slices.Contains(cluster.Status.InaccessibleResources, resource.String()) {
-				by = append(by, cluster.Name)
-			}
-		}
-	}
-	if len(by) == 0 {
-		return "", false
-	}
-	slices.Sort(by)
-	names := strings.Join(by[:min(maxNamed, len(by))], ", ")
-	if more := len(by) - maxNamed; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
-	how := ""
-	if v1beta1.FederatedKindOf(resource) == nil {
-		how = " with --custom-kinds " + resource.String()
-	}
-	return fmt.Sprintf("forbidden by %s: join again%s", names, how), len(by) == clusters
 }

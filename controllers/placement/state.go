@@ -176,3 +176,25 @@ func readPolicy(u *unstructured.Unstructured) *v1beta1.PlacementPolicy {
 	}
 	return out
 }
+
+// setDue has an object decided again after some time; 0 is never. Objects whose times come together are decided in one pass, and so in
+// the order of their priority.
+func (s *state) setDue(k key, after time.Duration, now time.Time) {
+	if delete(s.due, k); after > 0 {
+		s.due[k] = now.Add(after)
+	}
+}
+
+// takeDue returns the objects whose time has come, and how long it is until the next one's; 0 if there is none.
+func (s *state) takeDue(now time.Time) (out []key, next time.Duration) {
+	for k, at := range s.due {
+		switch after := at.Sub(now); {
+		case after <= 0:
+			delete(s.due, k)
+			out = append(out, k)
+		case next == 0 || after < next:
+			next = after
+		}
+	}
+	return out, next
+}
