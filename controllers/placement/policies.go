@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -73,7 +74,7 @@ func (c *Controller) together(p *v1beta1.PlacementPolicy) (clusters, home []stri
 	if p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
 		return nil, nil, false
 	}
-	w := scheduler.NewWorld(c.joinedClusters(), []*v1beta1.PlacementPolicy{p})
+	w := scheduler.NewWorld(joinedClusters(c.Informers(v1beta1.ClustersResource).GetStore()), []*v1beta1.PlacementPolicy{p})
 	w.Grace = c.GracePeriod
 	clusters, home, holds, ok := w.Together(p, time.Now())
 	if holds > 0 {
@@ -141,7 +142,7 @@ func (c *Controller) reportPolicy(ctx context.Context, name types.NamespacedName
 	if clusters, home, ok := c.together(p); !ok || len(clusters) > 0 {
 		status.Clusters, status.Home = clusters, home // if none can be used, all stays
 	}
-	changed := meta.SetStatusCondition(&status.Conditions, scheduler.AcceptedCondition(p, c.kindsOf(p), c.joinedClusters()))
+	changed := meta.SetStatusCondition(&status.Conditions, scheduler.AcceptedCondition(p, c.kindsOf(p), joinedClusters(c.Informers(v1beta1.ClustersResource).GetStore())))
 	if !changed && status.ObservedGeneration == p.Status.ObservedGeneration && status.Objects == p.Status.Objects &&
 		slices.Equal(status.Clusters, p.Status.Clusters) && slices.Equal(status.Home, p.Status.Home) {
 		return nil
@@ -176,8 +177,8 @@ func (c *Controller) kindsOf(p *v1beta1.PlacementPolicy) (kinds []scheduler.Poli
 }
 
 // joinedClusters returns the joined clusters, ready or not.
-func (c *Controller) joinedClusters() (all []*v1beta1.Cluster) {
-	for _, obj := range c.Informers(v1beta1.ClustersResource).GetStore().List() {
+func joinedClusters(store cache.Store) (all []*v1beta1.Cluster) {
+	for _, obj := range store.List() {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			all = append(all, readCluster(u))
 		}
