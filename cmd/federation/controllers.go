@@ -308,7 +308,7 @@ func (c *controllers) manager() *manager.Manager {
 }
 
 func (c *controllers) members() members {
-	m := members{Registry: c.registry}
+	m := members{Registry: manager.Registry{Registry: c.registry}}
 	if c.several {
 		m.gate = c.shards
 	}

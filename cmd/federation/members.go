@@ -8,21 +8,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/clusterregistry"
-	drillplan "federation/controllers/drill/plan"
-	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/manager"
 	"federation/controllers/writegate"
 )
 
 // members are those of the registry, as the controllers know them.
 type members struct {
-	*clusterregistry.Registry
+	manager.Registry
 	gate *writegate.Gate // writes to members pass it; nil where one process has all shards
 }
 
 // Follow implements manager.Members.
 func (m members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
-	m.Registry.Follow(ctx, engager(func(ctx context.Context, of *clusterregistry.Member) error {
+	m.FollowConnections(ctx, func(ctx context.Context, of *clusterregistry.Member) error {
 		client := of.Dynamic
 		if m.gate != nil {
 			var err error
@@ -34,13 +32,8 @@ func (m members) Follow(ctx context.Context, engage func(context.Context, manage
 			Name: of.Name, Client: client, HeartbeatsStale: of.HeartbeatsStale, SetForbidden: of.SetForbidden,
 			Copies: informersFrom(of.NewInformers), All: informersFrom(of.NewInformersOfAll),
 		})
-	}))
+	})
 }
-
-type engager func(context.Context, *clusterregistry.Member) error
-
-// Engage implements clusterregistry.Engager.
-func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
 
 // informersFrom returns what a manager.Member has of a function that makes informers.
 func informersFrom(make func(context.Context, string) (clusterregistry.Informers, func())) func(context.Context, string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
@@ -57,22 +50,4 @@ func (m members) Client(name string) (dynamic.Interface, error) {
 		return nil, err
 	}
 	return of.Dynamic, nil
-}
-
-// Probes implements manager.Members.
-func (m members) Probes() map[string]failoverplan.Probe {
-	probes := map[string]failoverplan.Probe{}
-	for name, p := range m.Registry.Probes() {
-		probes[name] = failoverplan.Probe(p)
-	}
-	return probes
-}
-
-// NodeAgents implements manager.Members.
-func (m members) NodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
-	nodes, able, err := m.Registry.NodeAgents(ctx, cluster)
-	if err != nil {
-		return drillplan.NodeAgents{Problem: "its nodes and their agents cannot be read: " + err.Error()}
-	}
-	return drillplan.NodeAgents{Nodes: nodes, Able: able}
 }

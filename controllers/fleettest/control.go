@@ -45,7 +45,7 @@ type control struct {
 	dead   atomic.Bool // it has died, and nobody has noticed
 
 	done       <-chan struct{} // closed when it ends
-	registry   *clusterregistry.Registry
+	registry   manager.Registry
 	statements *shards.Statements
 	parts      *supervisor.Supervisor
 	leads      atomic.Bool     // it decides, and reports what its registry finds
@@ -88,9 +88,9 @@ func (f *Fleet) newControl(i int) *control {
 		c.dns = f.DNS
 	}
 	c.client = c.uplink.client(f.Federation, "federation", c.carry, true)
-	c.registry = c.newRegistry()
+	c.registry.Registry = c.newRegistry()
 	c.statements = shards.NewStatements(func() map[string]bool {
-		return failoverplan.Found(c.probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
+		return failoverplan.Found(c.registry.Probes(), failoverplan.DefaultSettings().ProbeAge, time.Now())
 	}, c.clock)
 	parts := map[string]func(context.Context) error{
 		"decide": c.decide, "work": func(ctx context.Context) error { return c.work(ctx, shardsplan.All) },
@@ -141,7 +141,7 @@ func (c *control) as(from sender, do func(client *memapi.Client, of *members) er
 	from.session = c.fleet.sessions.Add(1)
 	client := c.dial(from)
 	defer c.uplink.hangUp(client)
-	of := &members{control: c, as: from, links: &links{}}
+	of := &members{control: c, Registry: c.registry, as: from, links: &links{}}
 	defer of.links.hangUp()
 	return do(client, of)
 }
@@ -193,13 +193,14 @@ func (c *control) names(ctx context.Context) error {
 // members are the members of a process, as its controllers know them.
 type members struct {
 	*control
+	manager.Registry
 	as    sender
 	links *links
 }
 
 // Follow implements manager.Members.
 func (m *members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
-	m.registry.Follow(ctx, engager(func(ctx context.Context, connection *clusterregistry.Member) error {
+	m.FollowConnections(ctx, func(ctx context.Context, connection *clusterregistry.Member) error {
 		of := m.fleet.Member(connection.Name)
 		if of == nil { // it has just left
 			return nil
@@ -217,51 +218,17 @@ func (m *members) Follow(ctx context.Context, engage func(context.Context, manag
 				return i.ForResource, func() { i.Start(ctx.Done()) }
 			},
 		})
-	}))
+	})
 }
-
-type engager func(context.Context, *clusterregistry.Member) error
-
-// Engage implements clusterregistry.Engager.
-func (e engager) Engage(ctx context.Context, m *clusterregistry.Member) error { return e(ctx, m) }
 
 // Client implements manager.Members.
 func (m *members) Client(name string) (dynamic.Interface, error) {
-	_, err := m.registry.Member(name)
+	_, err := m.Member(name)
 	of := m.fleet.Member(name)
 	if err != nil || of == nil { // it has just left
 		return nil, cmp.Or(err, clusterregistry.ErrNotConnected)
 	}
 	return m.links.to(of, m.as), nil
-}
-
-// Probes implements manager.Members.
-func (m *members) Probes() map[string]failoverplan.Probe { return m.probes() }
-
-func (c *control) probes() map[string]failoverplan.Probe {
-	probes := map[string]failoverplan.Probe{}
-	for name, p := range c.registry.Probes() {
-		probes[name] = failoverplan.Probe(p)
-	}
-	return probes
-}
-
-// Isolated implements manager.Members.
-func (m *members) Isolated() ([]string, bool) { return m.registry.Isolated() }
-
-// DeadBehind implements manager.Members.
-func (m *members) DeadBehind() []string { return m.registry.DeadBehind() }
-
-// Blackholed implements manager.Members.
-func (m *members) Blackholed() []string { return m.registry.Blackholed() }
-
-// NodeAgents implements manager.Members.
-func (m *members) NodeAgents(ctx context.Context, cluster string) drillplan.NodeAgents {
-	nodes, able, err := m.registry.NodeAgents(ctx, cluster)
-	if err != nil {
-		return drillplan.NodeAgents{Problem: err.Error()}
-	}
-	return drillplan.NodeAgents{Nodes: nodes, Able: able}
 }
 
 // links are the clients of members that somebody has.
