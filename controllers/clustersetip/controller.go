@@ -56,12 +56,18 @@ type Controller struct {
 
 	mu sync.Mutex
 	// asking are the Services with the annotation or our condition, by namespace/name. They are never changed in place.
-	asking map[string]*corev1.Service
+	asking map[string]asked
 
 	// told and written belong to Run's goroutine: the last event of each Service, and the addresses claimed but not yet
 	// in the cache.
 	told    map[string]string
 	written map[netip.Addr]claimed
+}
+
+// asked is a Service, and what our last write left of it.
+type asked struct {
+	*corev1.Service
+	resourceversion.Left
 }
 
 // claimed is the owner of a new address, and until when the cache must have seen it.
@@ -74,7 +80,7 @@ type claimed struct {
 func New(o Options) *Controller {
 	return &Controller{
 		Options: o, services: o.Informers(services), addresses: o.Informers(ipAddresses),
-		wake: make(chan struct{}, 1), asking: map[string]*corev1.Service{}, told: map[string]string{}, written: map[netip.Addr]claimed{},
+		wake: make(chan struct{}, 1), asking: map[string]asked{}, told: map[string]string{}, written: map[netip.Addr]claimed{},
 	}
 }
 
@@ -130,14 +136,13 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.asking[key]
-	if was != nil && service != nil && was.UID == service.UID && resourceversion.Of(was) >= resourceversion.Of(service) {
-		c.wakeUp() // the result of our write, or older
-		return
-	}
-	if c.asking[key] = service; service == nil {
+	switch {
+	case service == nil:
 		delete(c.asking, key)
+	case was.Service == nil || was.UID != service.UID || !was.Unseen(service):
+		c.asking[key] = asked{Service: service}
 	}
-	if was != nil || service != nil {
+	if was.Service != nil || service != nil {
 		c.wakeUp()
 	}
 }
@@ -208,7 +213,8 @@ func (c *Controller) snapshot() (in plan.Input, objects map[string]*corev1.Servi
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	objects = map[string]*corev1.Service{}
-	for key, s := range c.asking {
+	for key, asked := range c.asking {
+		s := asked.Service
 		objects[key] = s
 		if wantsAddress(s) {
 			policy := s.Spec.IPFamilyPolicy

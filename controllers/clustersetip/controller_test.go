@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/clustersetip/plan"
 	"federation/controllers/fleettest/memapi"
 )
@@ -207,5 +208,42 @@ func TestRepair(t *testing.T) {
 		s.run(func() {
 			s.is("without a range what is given stays", 2, "10.0.0.2:shop/half", "10.0.0.3:", "10.0.0.5:shop/lost", "half=10.0.0.2", "lost=10.0.0.5")
 		})
+	})
+}
+
+// The store may be restored from a backup while we run: what a Service is then has an older version than what it was.
+func TestServiceChanged_OfARestoredStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Controller{wake: make(chan struct{}, 1), asking: map[string]asked{}}
+		service := func(version string) *unstructured.Unstructured {
+			u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.ClusterSetIPAnnotation: ""}}}}
+			u.SetNamespace("shop")
+			u.SetName("web")
+			u.SetUID("u1")
+			u.SetResourceVersion(version)
+			return u
+		}
+		is := func(what, want string) {
+			t.Helper()
+			if got := c.asking["shop/web"].ResourceVersion; got != want {
+				t.Errorf("%s: at version %s, want %s", what, got, want)
+			}
+		}
+		c.serviceChanged(service("9"), false)
+		c.recordWrite(service("12"), nil)
+		c.serviceChanged(service("11"), false)
+		is("the event of a change before our write", "12")
+		c.serviceChanged(service("13"), false)
+		is("a change after it", "13")
+		c.serviceChanged(service("3"), false)
+		is("the store was restored", "3")
+		c.recordWrite(service("5"), nil)
+		time.Sleep(resourceversion.Believed)
+		c.serviceChanged(service("2"), false)
+		is("it was restored after a write", "2")
+		c.serviceChanged(service("2"), true)
+		if len(c.asking) > 0 {
+			t.Error("it is gone")
+		}
 	})
 }

@@ -89,8 +89,8 @@ func (c *Controller) recordWrite(got *unstructured.Unstructured, err error) {
 	key := got.GetNamespace() + "/" + got.GetName()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := decodeService(got); s != nil && c.asking[key] != nil && resourceversion.Of(c.asking[key]) < resourceversion.Of(s) {
-		c.asking[key] = s
+	if s := decodeService(got); s != nil && c.asking[key].Service != nil && resourceversion.Of(c.asking[key]) < resourceversion.Of(s) {
+		c.asking[key] = asked{s, resourceversion.LeftAt(resourceversion.Of(s))}
 	}
 }
 

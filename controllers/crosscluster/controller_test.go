@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/fleettest/memapi"
 	"federation/controllers/servicedns/plan"
 )
@@ -380,7 +381,12 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 		u.SetLabels(map[string]string{"endpointslice.kubernetes.io/managed-by": "federation.kubernetes.io", v1beta1.RemoteServiceLabel: "web"})
 		return u
 	}
+	synctest.Test(t, func(t *testing.T) { whatTheCacheHasNotSeen(t, slice) })
+}
+
+func whatTheCacheHasNotSeen(t *testing.T, slice func(version, uid string) *unstructured.Unstructured) {
 	var w expectations
+	wrote := func(l left) { w.recordWrite("shop/web", "web.west.v4", l) }
 	sees := func(what, want string, cached ...any) {
 		t.Helper()
 		var got string
@@ -392,16 +398,24 @@ func TestWhatTheCacheHasNotSeen(t *testing.T) {
 		}
 	}
 	sees("nothing written", "7", slice("7", "a"))
-	w.recordWrite("shop/web", "web.west.v4", left{slice: slice("9", "a")})
+	wrote(left{slice: slice("9", "a")})
 	sees("written, the cache is behind", "9", slice("7", "a"))
 	sees("written, the cache has none", "9")
 	sees("the cache has caught up", "10", slice("10", "a"))
-	w.recordWrite("shop/web", "web.west.v4", left{deleted: "a"})
+	wrote(left{deleted: "a"})
 	sees("deleted, the cache is behind", "", slice("10", "a"))
 	sees("deleted, and there is another one", "12", slice("12", "b"))
-	w.recordWrite("shop/web", "web.west.v4", left{slice: slice("13", "b")})
+	wrote(left{slice: slice("13", "b")})
 	w.recordDeletion(slice("13", "b"))
 	sees("written, and gone", "")
+	for _, l := range []left{{slice: slice("13", "b")}, {deleted: "b"}} {
+		wrote(l)
+		time.Sleep(resourceversion.Believed)
+		sees("the member has been restored from a backup of before the write", "5", slice("5", "b"))
+	}
+	wrote(left{slice: slice("13", "b")})
+	time.Sleep(resourceversion.Believed)
+	sees("the member has been restored from a backup that does not have it", "")
 	if len(w.left) > 0 {
 		t.Errorf("remembered for ever: %v", w.left)
 	}

@@ -21,9 +21,15 @@ type expectations struct {
 type left struct {
 	slice   *unstructured.Unstructured
 	deleted types.UID
+	resourceversion.Left
 }
 
 func (w *expectations) recordWrite(service, name string, l left) {
+	if l.slice == nil {
+		l.Left = resourceversion.LeftAt(0)
+	} else {
+		l.Left = resourceversion.LeftAt(resourceversion.Of(l.slice))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.left == nil {
@@ -71,8 +77,8 @@ func (w *expectations) overlay(service string, cached []any) (all []*unstructure
 		switch {
 		case !noted:
 			all = append(all, u)
-		case l.slice == nil && l.deleted == u.GetUID():
-		case l.slice != nil && resourceversion.Of(l.slice) > resourceversion.Of(u):
+		case l.slice == nil && l.deleted == u.GetUID() && l.Awaited():
+		case l.slice != nil && l.Unseen(u):
 			all = append(all, l.slice)
 		default:
 			w.drop(service, u.GetName())
@@ -80,7 +86,7 @@ func (w *expectations) overlay(service string, cached []any) (all []*unstructure
 		}
 	}
 	for name, l := range w.left[service] {
-		if !seen[name] && l.slice != nil {
+		if !seen[name] && l.slice != nil && l.Awaited() {
 			all = append(all, l.slice)
 		} else if !seen[name] {
 			w.drop(service, name)

@@ -29,13 +29,16 @@ type Left struct {
 // LeftAt records a version that has just been written.
 func LeftAt(version uint64) Left { return Left{version, time.Now().Add(Believed)} }
 
+// Awaited reports whether the informer may still be late with the write.
+func (l Left) Awaited() bool { return time.Now().Before(l.until) }
+
 // Unseen reports whether an object, as an informer has it, is older than the write.
 func (l Left) Unseen(o interface{ GetResourceVersion() string }) bool {
-	return Of(o) < l.version && time.Now().Before(l.until)
+	return Of(o) < l.version && l.Awaited()
 }
 
 // Is reports whether the object is as the write left it, and arrived in time: a caller that has stopped waiting has
 // accepted an older one since.
 func (l Left) Is(o interface{ GetResourceVersion() string }) bool {
-	return l.version != 0 && Of(o) == l.version && time.Now().Before(l.until)
+	return l.version != 0 && Of(o) == l.version && l.Awaited()
 }
