@@ -18,6 +18,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
@@ -161,8 +162,23 @@ func (b *browser) press(keys ...string) {
 		if k := named[key]; k != "" {
 			key = k
 		}
-		b.do(chromedp.KeyEvent(key))
+		for _, r := range key {
+			for _, event := range asOneKey(kb.Encode(r)) {
+				_, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, *event)
+				must(b.t, err)
+			}
+		}
 	}
+}
+
+// asOneKey has what a key writes come with its being pressed, as from a keyboard: by itself it would go to whatever has the focus by then, even
+// where the page has prevented it.
+func asOneKey(events []*input.DispatchKeyEventParams) []*input.DispatchKeyEventParams {
+	if len(events) > 1 && events[1].Type == kb.KeyChar {
+		events[0].Type, events[0].Text, events[0].UnmodifiedText = kb.KeyDown, events[1].Text, events[1].UnmodifiedText
+		return slices.Delete(events, 1, 2)
+	}
+	return events
 }
 
 // busy returns for how many ms of CPU time the page's main thread has worked.

@@ -121,10 +121,14 @@ func TestKeyboardAlone(t *testing.T) {
 	}
 	b.press("Enter")
 	b.wait(`document.getElementById("drawer").open`)
+	b.wait(`["Cordon", "Drain"].every(name => [...document.querySelectorAll("#drawer button")].some(b => b.innerText.startsWith(name)))`) // the answer which acts are allowed takes a moment
 	for range 30 {
 		if b.press("Tab"); focused() == "Cordon" {
 			break
 		}
+	}
+	if at := focused(); at != "Cordon" {
+		t.Fatalf("Tab comes to %q", at)
 	}
 	b.press("Tab", "Enter")
 	b.wait(`document.getElementById("act").open`)
