@@ -545,7 +545,7 @@ func TestWhatIsKnownIsWrittenAgainAfterARestoreOfTheFederation(t *testing.T) {
 func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
 	east := newFakeMember(t)
 	var mu sync.Mutex
-	version, refused := 100, 0
+	version, refused, checks, checksAfter := 100, 0, 0, 0
 	versioned := func(obj runtime.Object) runtime.Object {
 		u := obj.(*unstructured.Unstructured).DeepCopy()
 		u.SetResourceVersion(strconv.Itoa(version))
@@ -566,10 +566,10 @@ func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
 				return true, nil, err
 			}
 			if is := strconv.Itoa(version); version > 101 && body.GetResourceVersion() != is {
-				refused++
+				refused, checks = refused+1, len(east.seen("/healthz"))
 				return true, nil, apierrors.NewConflict(v1beta1.ClustersResource.GroupResource(), "east", errors.New("it was changed"))
 			}
-			version++
+			version, checksAfter = version+1, len(east.seen("/healthz"))
 			_, obj, err := f.apply(action)
 			obj = versioned(obj)
 			return true, obj, errors.Join(err, f.clusters.Tracker().Update(v1beta1.ClustersResource, obj, ""))
@@ -586,6 +586,9 @@ func TestAWriteIsForTheVersionItWasDecidedFrom(t *testing.T) {
 	defer mu.Unlock()
 	if refused != 1 || version != 201 {
 		t.Errorf("%d writes were refused, and %d done, want 1 of each", refused, version-200)
+	}
+	if checks != checksAfter {
+		t.Errorf("there were %d more checks before the status was written, want 0", checksAfter-checks)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 const writeTimeout = 3 * time.Second
 
 // report writes the status when it changed, and an event when the cluster came or went. What
-// fails is tried again after the next check.
+// fails is tried again after the next check. A conflict with a write of what others know of the cluster does not wait for that: at one
+// that does not answer, it takes long.
 func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	if !k.registry.reports() {
 		return // another process does
@@ -28,24 +29,40 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		k.event(t)
 		klog.FromContext(ctx).Info("Cluster changed", "ready", t.Status, "reason", t.Reason, "message", t.Message)
 	}
-	status, changed := health.Report(k.known.Status, k.known.Spec.Topology, k.state, k.inventory.Load())
-	if !changed {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	was := k.known.Status.UID
-	err := k.write(ctx, status)
-	wrote := err == nil
-	if apierrors.IsConflict(err) {
-		err = k.learnPastCache(ctx)
+	err := k.writeState(ctx)
+	for tries := 1; apierrors.IsConflict(err); tries++ {
+		decidedFrom := k.known
+		if err = k.learnPastCache(ctx); err != nil {
+			break
+		}
+		if tries == reportTries || !health.StillHolds(decidedFrom, k.known) || !k.registry.reports() {
+			k.checkNow()
+			break
+		}
+		err = k.writeState(ctx)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() != context.Canceled {
 		klog.FromContext(ctx).Error(err, "Failed to update the Cluster's status")
 	}
-	if wrote && was != "" && status.UID != was {
+}
+
+// reportTries is how often what a check found is written where others write the Cluster meanwhile.
+const reportTries = 3
+
+// writeState writes what is known of the cluster where the Cluster's status differs.
+func (k *keeper) writeState(ctx context.Context) error {
+	status, changed := health.Report(k.known.Status, k.known.Spec.Topology, k.state, k.inventory.Load())
+	if !changed {
+		return nil
+	}
+	was := k.known.Status.UID
+	err := k.write(ctx, status)
+	if err == nil && was != "" && status.UID != was {
 		k.reportReplaced(was, status.UID)
 	}
+	return err
 }
 
 func (r *Registry) reports() bool { return r.options.Report == nil || r.options.Report() }
@@ -54,7 +71,7 @@ func (r *Registry) reports() bool { return r.options.Report == nil || r.options.
 // leaves the others' conditions and fields alone.
 const fieldManager = "federation-registry"
 
-// learnPastCache reads the Cluster, which is not what the informer has any more, and has the next probe come at once.
+// learnPastCache reads the Cluster, which is not what the informer has any more.
 func (k *keeper) learnPastCache(ctx context.Context) error {
 	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
@@ -63,7 +80,6 @@ func (k *keeper) learnPastCache(ctx context.Context) error {
 	c, err := toCluster(u)
 	if err == nil {
 		k.known = c
-		k.checkNow()
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -75,6 +76,13 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	same := next.UID == prev.UID && next.Region == prev.Region && next.KubernetesVersion == prev.KubernetesVersion &&
 		slices.Equal(next.Zones, prev.Zones) && slices.Equal(next.InaccessibleResources, prev.InaccessibleResources) && sameConditions(next.Conditions, OwnConditions(prev.Conditions))
 	return next, !same
+}
+
+// StillHolds reports whether what a check of a Cluster found can be said of a later version of it: it means the same cluster, and nobody else has
+// reported on its health meanwhile.
+func StillHolds(checked, is *v1beta1.Cluster) bool {
+	return checked.UID == is.UID && equality.Semantic.DeepEqual(checked.Spec, is.Spec) && checked.Status.UID == is.Status.UID &&
+		sameConditions(OwnConditions(checked.Status.Conditions), OwnConditions(is.Status.Conditions))
 }
 
 // applyPinned puts what is pinned into a status.

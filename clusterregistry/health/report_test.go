@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -79,6 +81,32 @@ func TestReportKeepsTheInventoryOfAnUnreachableCluster(t *testing.T) {
 	got, changed := Report(prev, nil, s, nil)
 	if !changed || !slices.Equal(got.Zones, prev.Zones) || got.Region != "east" || got.KubernetesVersion != "v1.36.3" || !slices.Equal(got.InaccessibleResources, prev.InaccessibleResources) {
 		t.Errorf("status %+v, changed %v; want zones, region and version of %+v", got, changed, prev)
+	}
+}
+
+// What others know of a cluster changes nothing of what a check found; another cluster, or another who checked, does.
+func TestStillHolds(t *testing.T) {
+	s := Judge(State{}, words["ok"], DefaultPolicy(), start).State
+	status, _ := Report(v1beta1.ClusterStatus{}, nil, s, &Inventory{})
+	status.UID = "u"
+	checked := &v1beta1.Cluster{Status: status}
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.Cluster)
+		holds  bool
+	}{
+		"nothing":               {func(*v1beta1.Cluster) {}, true},
+		"a condition of others": {func(c *v1beta1.Cluster) { c.Status.Conditions = append(c.Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterPartiallyReachable}) }, true},
+		"its room":              {func(c *v1beta1.Cluster) { c.Status.Capacity = &v1beta1.ClusterCapacity{} }, true},
+		"an annotation":         {func(c *v1beta1.Cluster) { c.Annotations = map[string]string{"a": "b"} }, true},
+		"another Cluster":       {func(c *v1beta1.Cluster) { c.UID = "other" }, false},
+		"another address":       {func(c *v1beta1.Cluster) { c.Spec.SecretRef = &corev1.LocalObjectReference{Name: "other"} }, false},
+		"another cluster":       {func(c *v1beta1.Cluster) { c.Status.UID = "other" }, false},
+		"another one's verdict": {func(c *v1beta1.Cluster) { findCondition(c.Status.Conditions, v1beta1.ClusterReady).Status = "False" }, false},
+	} {
+		is := checked.DeepCopy()
+		if tc.change(is); StillHolds(checked, is) != tc.holds {
+			t.Errorf("with %s changed, it holds: %t", name, !tc.holds)
+		}
 	}
 }
 
