@@ -92,7 +92,7 @@ func (c *chain) build(own federationProvider, clusters func() []*v1beta1.Cluster
 	}
 	own.secrets = kube.CoreV1().Secrets(v1beta1.FederationNamespace)
 	owners := &views.Owners{}
-	shown := views.New(views.NewMembers(clusters, own.secrets), c.namespaces, owners, c.builtIn.Generic.Authorization.Authorizer)
+	shown := views.New(views.NewMembers(clusters, own.secrets, own.tunnel), c.namespaces, owners, c.builtIn.Generic.Authorization.Authorizer)
 	if err := builtIn.InstallAPIs(storageProviders(generic, kube.CoreV1(), own, shown, owners)...); err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}

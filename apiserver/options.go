@@ -18,6 +18,7 @@ import (
 	"federation/apiserver/admission"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/etcd"
+	"federation/apiserver/registry/cluster"
 )
 
 // Options are the apiserver's settings.
@@ -42,6 +43,8 @@ type Options struct {
 	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a status
 	// of the API goes to the client as it is. Nil: reviews are rejected with code 501.
 	ReviewFailover func(ctx context.Context, review *v1beta1.FailoverReview) error
+	// Tunnel has the connections of agents, by which clusters are reached whose connection is Pull. Nil: agents are refused.
+	Tunnel cluster.Tunnel
 	// Place decides where the replicas of a new object go, in the write that creates it: it returns the value of
 	// v1beta1.PlacementAnnotation, or "" to leave that to the placement controller. The object is of a divided kind,
 	// has a name and no placement, and its version is that of v1beta1.FederatedKinds. Place may be called concurrently

@@ -190,6 +190,7 @@ type federationProvider struct {
 	secrets  cluster.SecretGetter
 	policies *policy.Index
 	review   failoverreview.Reviewer
+	tunnel   cluster.Tunnel
 	// orphanByDefault: see federated.DeleteStrategy.
 	orphanByDefault bool
 }
@@ -199,7 +200,7 @@ func (federationProvider) GroupName() string { return v1beta1.GroupName }
 func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSource, options generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error) {
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1beta1.GroupName, legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	info.NegotiatedSerializer = textOnly{info.NegotiatedSerializer}
-	clusters, err := cluster.NewStorage(options, p.secrets)
+	clusters, err := cluster.NewStorage(options, p.secrets, p.tunnel)
 	if err != nil {
 		return info, err
 	}
@@ -228,6 +229,7 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"clusters":                      clusters.Cluster,
 		"clusters/status":               clusters.Status,
 		"clusters/proxy":                clusters.Proxy,
+		"clusters/connect":              clusters.Connect,
 		"placementpolicies":             policies,
 		"placementpolicies/status":      status,
 		"failoverreviews":               failoverreview.NewREST(p.review),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -82,6 +84,9 @@ var errUnjoined = errors.New("the cluster has left the federation")
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		k.disconnect(errUnjoined)
+		if hub := k.registry.options.Tunnel; hub != nil && k.known != nil {
+			hub.Forget(k.known.UID)
+		}
 		forgetMetrics(k.name)
 	}()
 	for ctx.Err() == nil {
@@ -100,7 +105,7 @@ func (k *keeper) run(ctx context.Context) {
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.observeState(verdict.Transition)
 		k.connect(ctx)
-		k.state.Heartbeats = k.heartbeatsCondition()
+		k.state.Heartbeats, k.state.Agent = k.heartbeatsCondition(), k.agentCondition()
 		k.report(ctx, verdict)
 		k.checkBehind(ctx)
 		k.waitForNextCheck(ctx, begin, verdict.Next)
@@ -177,6 +182,9 @@ func (k *keeper) checkHealth(ctx context.Context) health.Evidence {
 
 // updateLink makes a new link where address or credential changed, and hands it a changed token.
 func (k *keeper) updateLink() error {
+	if k.known.IsPull() {
+		return k.updateLinkToAgent()
+	}
 	secret, err := k.secret()
 	if err != nil {
 		return err
@@ -189,13 +197,8 @@ func (k *keeper) updateLink() error {
 	if err != nil {
 		return err
 	}
-	if fingerprint := credential.Fingerprint(config); k.link == nil || fingerprint != k.fingerprint {
-		l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.exceedsLimits), &k.barrier, k.registry.carrierTo(k.name), k.checkNow)
-		if err != nil {
-			return err
-		}
-		k.disconnect(errors.New("address or credential has changed"))
-		k.link, k.fingerprint = l, fingerprint
+	if err := k.linkBy(config, token); err != nil {
+		return err
 	}
 	k.link.token.Store(token)
 	k.secretRead = read
@@ -204,6 +207,43 @@ func (k *keeper) updateLink() error {
 	default:
 	}
 	return nil
+}
+
+// updateLinkToAgent is updateLink for a cluster whose agent connects to us.
+func (k *keeper) updateLinkToAgent() error {
+	hub, uid := k.registry.options.Tunnel, k.known.UID
+	if hub == nil {
+		return fmt.Errorf("spec.connection is %s, and this process of the federation takes no agents", v1beta1.ConnectionPull)
+	}
+	k.secretRead = ""
+	return k.linkBy(&rest.Config{
+		Host: "http://" + string(uid) + ".agent.invalid", // the agent knows the address itself
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return hub.Dial(ctx, uid) },
+	}, "")
+}
+
+// linkBy makes a link, unless there is one that connects in the same way.
+func (k *keeper) linkBy(config *rest.Config, token string) error {
+	fingerprint := credential.Fingerprint(config)
+	if k.link != nil && fingerprint == k.fingerprint {
+		return nil
+	}
+	l, err := newLink(config, token, limits.New(k.registry.options.Limits, k.exceedsLimits), &k.barrier, k.registry.carrierTo(k.name), k.checkNow)
+	if err != nil {
+		return err
+	}
+	k.disconnect(errors.New("address or credential has changed"))
+	k.link, k.fingerprint = l, fingerprint
+	return nil
+}
+
+// agentCondition says whether the agent of a cluster is connected to this process; nil where it has none.
+func (k *keeper) agentCondition() *v1beta1.ClusterCondition {
+	if !k.known.IsPull() || k.registry.options.Tunnel == nil {
+		return nil
+	}
+	c := health.AgentCondition(k.registry.options.Tunnel.Agent(k.known.UID))
+	return &c
 }
 
 func (k *keeper) secret() (*corev1.Secret, error) {

@@ -36,6 +36,7 @@ type link struct {
 	broken func()        // called when a connection or watch ends
 	behind *http.Client  // for checks behind the barrier of a drill
 	carry  carrier       // nil: connections of its own
+	tunnel bool          // they go through an agent, without TLS of their own
 
 	credentialRead chan struct{} // has one where the Secret was read again
 }
@@ -46,11 +47,15 @@ type carrier func(pastIsolation bool, heard func()) http.RoundTripper
 // dialTimeout is how long it may take to reach a member.
 const dialTimeout = 10 * time.Second
 
+// newLink returns a link by config, whose Dial, where it is not nil, connects to an agent.
 func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *barrier, carry carrier, broken func()) (*link, error) {
-	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, carry: carry, credentialRead: make(chan struct{}, 1)}
+	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, carry: carry, tunnel: config.Dial != nil, credentialRead: make(chan struct{}, 1)}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
-	direct := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
+	direct := config.Dial
+	if direct == nil {
+		direct = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
+	}
 	dial := barrier.wrapDialer(direct)
 	l.dialer = connrotation.NewDialer(l.listen(dial, broken))
 	var err error
@@ -106,6 +111,12 @@ func (l *link) newTransport(dial connrotation.DialFunc, protocols []string) (*ht
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet},
+	}
+	if l.tunnel { // there is TLS below already
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(protocols != nil)
+		t.Protocols.SetUnencryptedHTTP2(protocols == nil)
+		return t, nil
 	}
 	if protocols == nil {
 		return utilnet.SetTransportDefaults(t), nil

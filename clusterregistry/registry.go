@@ -28,6 +28,7 @@ import (
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/isolation"
 	"federation/clusterregistry/limits"
+	"federation/clusterregistry/tunnel"
 	"federation/controllers/supervisor"
 )
 
@@ -66,6 +67,8 @@ type Options struct {
 	// Report reports whether to write what is seen to the Clusters, and to renew their tokens: of several
 	// processes one does. Nil: always.
 	Report func() bool
+	// Tunnel has the connections of agents, by which clusters are reached whose connection is Pull. Nil: they are not reached.
+	Tunnel *tunnel.Hub
 	// Transport returns what carries requests to a member. Nil: HTTPS connections, which drills can isolate and whose certificates are verified.
 	// Any other has to do that itself, as far as it is needed.
 	Transport func(Target) http.RoundTripper

@@ -6,12 +6,13 @@ import (
 	"maps"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Ensure writes the objects that are missing or differ. It may be called at any time, by several
@@ -33,7 +34,7 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 			return fmt.Errorf("ClusterRole %s of an earlier version: %w", name, err)
 		}
 	}
-	for name, to := range map[string][]rbacv1.Subject{controllersName: controllers(), customKindsName: controllers(), loadBalancerRole: loadBalancers()} {
+	for name, to := range map[string][]rbacv1.Subject{controllersName: controllers(), customKindsName: controllers(), loadBalancerRole: loadBalancers(), v1beta1.AgentsGroup: agents()} {
 		binding := clusterRoleBinding(name, to)
 		if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
 			return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)

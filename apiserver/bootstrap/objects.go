@@ -63,6 +63,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
+		clusterRole(v1beta1.AgentsGroup, "", ours("clusters/"+v1beta1.ConnectSubresource, "create")), // each for its own
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
 		clusterRole(loadBalancerRole, "", loadBalancerRules()...),
@@ -138,6 +139,10 @@ func loadBalancersRole() *rbacv1.Role {
 }
 
 // loadBalancers are the accounts of load balancers.
+func agents() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AgentsGroup}}
+}
+
 func loadBalancers() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + v1beta1.LoadBalancersNamespace}}
 }

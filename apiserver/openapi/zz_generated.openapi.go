@@ -800,6 +800,13 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 				Description: "ClusterSpec says where a member cluster is and how to authenticate to it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"connection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How requests come to the cluster's API. Push, the default: the federation connects to it. Pull: an agent in the cluster connects to the federation and forwards them with its own credential; the federation needs neither an address nor a credential of the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"serverAddressByClientCIDRs": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -807,7 +814,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Addresses of the cluster's API, by the network the client is in. The entry with the longest matching client CIDR is used. At least one.",
+							Description: "Addresses of the cluster's API, by the network the client is in. The entry with the longest matching client CIDR is used. At least one, and none where connection is Pull.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -911,7 +918,6 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 						},
 					},
 				},
-				Required: []string{"serverAddressByClientCIDRs"},
 			},
 		},
 		Dependencies: []string{
@@ -936,7 +942,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval, TopologyMismatch and FencesMissing where it is so.",
+							Description: "The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; AgentConnected for one whose connection is Pull; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval, TopologyMismatch and FencesMissing where it is so.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -40,10 +40,8 @@ func ValidateClusterStatusUpdate(c, old *v1beta1.Cluster) field.ErrorList {
 }
 
 func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.ErrorList) {
+	errs = validateConnection(spec, path)
 	addresses := path.Child("serverAddressByClientCIDRs")
-	if len(spec.ServerAddressByClientCIDRs) == 0 {
-		errs = append(errs, field.Required(addresses, "at least one address of the cluster's API is needed"))
-	}
 	seen := map[string]bool{}
 	for i, a := range spec.ServerAddressByClientCIDRs {
 		at := addresses.Index(i)
@@ -70,6 +68,27 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 	}
 	errs = append(errs, validateNamespaces(spec.AllowedNamespaces, path.Child("allowedNamespaces"))...)
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
+}
+
+// validateConnection checks that there is what the federation connects to, or nothing of it where it does not connect.
+func validateConnection(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.ErrorList) {
+	addresses := path.Child("serverAddressByClientCIDRs")
+	switch spec.Connection {
+	case "", v1beta1.ConnectionPush:
+		if len(spec.ServerAddressByClientCIDRs) == 0 {
+			errs = append(errs, field.Required(addresses, "at least one address of the cluster's API is needed"))
+		}
+	case v1beta1.ConnectionPull:
+		if len(spec.ServerAddressByClientCIDRs) > 0 {
+			errs = append(errs, field.Forbidden(addresses, "the federation does not connect to a cluster whose connection is Pull"))
+		}
+		if spec.SecretRef != nil {
+			errs = append(errs, field.Forbidden(path.Child("secretRef"), "the credential of a cluster whose connection is Pull stays there"))
+		}
+	default:
+		errs = append(errs, field.NotSupported(path.Child("connection"), spec.Connection, []v1beta1.ClusterConnection{v1beta1.ConnectionPull, v1beta1.ConnectionPush}))
+	}
+	return errs
 }
 
 // maxDrainTTL is the longest wait for resolvers, in seconds: they keep nothing for more than a week.

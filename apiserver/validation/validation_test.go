@@ -40,11 +40,22 @@ func TestServerAddress(t *testing.T) {
 	}
 }
 
+// reached is a Cluster with a connection, at an address unless that is "".
+func reached(connection v1beta1.ClusterConnection, address string) *v1beta1.Cluster {
+	c := cluster("east", "::/0", address)
+	if c.Spec.Connection = connection; address == "" {
+		c.Spec.ServerAddressByClientCIDRs = nil
+	}
+	return c
+}
+
 func TestValidateCluster(t *testing.T) {
 	twice := cluster("east", "10.0.0.0/8", "a")
 	twice.Spec.ServerAddressByClientCIDRs = append(twice.Spec.ServerAddressByClientCIDRs, twice.Spec.ServerAddressByClientCIDRs...)
 	nameless := cluster("east", "::/0", "a")
 	nameless.Spec.SecretRef = &corev1.LocalObjectReference{}
+	secret := reached(v1beta1.ConnectionPull, "")
+	secret.Spec.SecretRef = &corev1.LocalObjectReference{Name: "s"}
 	for name, c := range map[string]struct {
 		cluster *v1beta1.Cluster
 		want    string
@@ -56,6 +67,11 @@ func TestValidateCluster(t *testing.T) {
 		"the same network twice":    {twice, "spec.serverAddressByClientCIDRs[1].clientCIDR"},
 		"no address":                {&v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, "spec.serverAddressByClientCIDRs"},
 		"secret without a name":     {nameless, "spec.secretRef.name"},
+		"push without an address":   {reached("Push", ""), "spec.serverAddressByClientCIDRs"},
+		"pull with an address":      {reached("Pull", "a"), "spec.serverAddressByClientCIDRs"},
+		"pull with a credential":    {secret, "spec.secretRef"},
+		"another connection":        {reached("Poll", "a"), "spec.connection"},
+		"pull":                      {reached("Pull", ""), ""},
 		"several faults, all named": {cluster("East", "x", "/"), "metadata.name spec.serverAddressByClientCIDRs[0].clientCIDR spec.serverAddressByClientCIDRs[0].serverAddress"},
 	} {
 		if got := fields(ValidateCluster(c.cluster)); got != c.want {

@@ -85,6 +85,8 @@ type State struct {
 	Conditions []v1beta1.ClusterCondition
 	// Heartbeats is said beside those where nodes are waited for; nil: none are.
 	Heartbeats *v1beta1.ClusterCondition
+	// Agent says whether the cluster's agent is connected; nil: it has none.
+	Agent *v1beta1.ClusterCondition
 	// UID is the identity of the cluster; "" while it is not known.
 	UID string
 	// Failures counts the bad checks in a row.

@@ -31,11 +31,11 @@ type Inventory struct {
 // maxZones is how many zones of a cluster are taken: each is a name for each of its Services.
 const maxZones = 16
 
-// OwnConditions returns the conditions that are ours to write: Ready, Offline, NodeHeartbeatsStale, TopologyMismatch and FencesMissing.
+// OwnConditions returns the conditions that are ours to write: Ready, Offline, AgentConnected, NodeHeartbeatsStale, TopologyMismatch and FencesMissing.
 func OwnConditions(conditions []v1beta1.ClusterCondition) (own []v1beta1.ClusterCondition) {
 	for _, c := range conditions {
 		switch c.Type {
-		case v1beta1.ClusterReady, v1beta1.ClusterOffline, v1beta1.ClusterNodeHeartbeatsStale, v1beta1.ClusterTopologyMismatch, v1beta1.ClusterFencesMissing:
+		case v1beta1.ClusterReady, v1beta1.ClusterOffline, v1beta1.ClusterAgentConnected, v1beta1.ClusterNodeHeartbeatsStale, v1beta1.ClusterTopologyMismatch, v1beta1.ClusterFencesMissing:
 			own = append(own, c)
 		}
 	}
@@ -63,6 +63,13 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	next.Conditions = slices.Clone(s.Conditions)
 	if s.Heartbeats != nil {
 		next.Conditions = append(next.Conditions, *s.Heartbeats)
+	}
+	if s.Agent != nil {
+		was := findCondition(prev.Conditions, s.Agent.Type)
+		if was != nil && was.Status != s.Agent.Status {
+			was = nil
+		}
+		next.Conditions = append(next.Conditions, *keepTransitionTime(was, s, *s.Agent))
 	}
 	if inv != nil {
 		next.Zones, next.Region, next.KubernetesVersion, next.InaccessibleResources = inv.Zones, inv.Region, inv.Version, inv.Forbidden
@@ -122,6 +129,14 @@ func topologyMismatch(prev []v1beta1.ClusterCondition, pinned *v1beta1.ClusterTo
 	}
 	return keepTransitionTime(was, s, condition(v1beta1.ClusterTopologyMismatch, corev1.ConditionTrue, v1beta1.ReasonNodeLabelsDiffer,
 		"spec.topology counts; labels of nodes say otherwise: "+strings.Join(said, ", ")))
+}
+
+// AgentCondition returns the condition that says whether a cluster's agent is connected, and of which version it says that it is.
+func AgentCondition(version string, connected bool) v1beta1.ClusterCondition {
+	if !connected {
+		return condition(v1beta1.ClusterAgentConnected, corev1.ConditionFalse, v1beta1.ReasonNoAgent, "no agent of the cluster is connected to the federation")
+	}
+	return condition(v1beta1.ClusterAgentConnected, corev1.ConditionTrue, v1beta1.ReasonAgentConnected, strings.TrimSpace("agent "+version)+" is connected")
 }
 
 // fencesMissing returns the condition that no fences hold our account; nil where they do. Of a cluster that is away, what was known stays.

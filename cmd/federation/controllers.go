@@ -175,7 +175,7 @@ func (c *controllers) run(ctx context.Context, shared manager.Informers) (err er
 		return nil // asked to end
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
-		Config: c.config, Recorder: c.recorder, FederationUID: c.federation, Policy: c.healthCheck.policy(), Timeout: c.healthCheck.timeout, Limits: c.memberLimits.limits(), TokenLifetime: c.memberTokens,
+		Config: c.config, Recorder: c.recorder, FederationUID: c.federation, Policy: c.healthCheck.policy(), Timeout: c.healthCheck.timeout, Limits: c.memberLimits.limits(), Tunnel: c.tunnel, TokenLifetime: c.memberTokens,
 		Report: func() bool { return !c.several || c.leads.Load() && c.leader.Open() },
 	})
 	if err != nil {

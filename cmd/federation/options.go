@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/clusterregistry/credential"
+	"federation/clusterregistry/tunnel"
 	clustersetipplan "federation/controllers/clustersetip/plan"
 	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
@@ -46,6 +47,7 @@ type controllersOptions struct {
 	ranges           clustersetipplan.Ranges
 	endpoints        bool // members get EndpointSlices of each other
 	parts            *supervisor.Supervisor
+	tunnel           *tunnel.Hub // of agents that connect to this process; nil: none do
 }
 
 // Values of --propagate-secrets.

@@ -13,6 +13,7 @@ import (
 	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
+	"federation/clusterregistry/tunnel"
 	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
 	"federation/controllers/placement"
@@ -47,6 +48,8 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 	if err := controllers.validate(); err != nil {
 		return err
 	}
+	controllers.tunnel = tunnel.NewHub(processName())
+	o.Tunnel = controllers.tunnel
 	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
 		return runServer(ctx, o, controllers, func(ctx context.Context, config *rest.Config) error {
 			return controllers.keepRunning(ctx, config, dns, len(o.Etcd.Servers) > 0)

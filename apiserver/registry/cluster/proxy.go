@@ -34,6 +34,7 @@ type SecretGetter interface {
 type ProxyREST struct {
 	clusters rest.Getter
 	secrets  SecretGetter
+	tunnel   Tunnel // nil: no agents connect here
 }
 
 var _ rest.Connecter = &ProxyREST{}
@@ -75,7 +76,8 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 // federation's token, impersonating the caller.
 func NewHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
 	location, err := url.Parse(config.Host)
-	if err != nil || location.Scheme != "https" {
+	through, tunnelled := config.Transport.(*http.Transport)
+	if err != nil || location.Scheme != "https" && !tunnelled {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("the member's address is %q: it must be https", config.Host))
 	}
 	config.Impersonate = impersonation(caller)
@@ -84,7 +86,7 @@ func NewHandler(config *restclient.Config, caller user.Info, subpath string, res
 	if err != nil {
 		return nil, errors.NewServiceUnavailable(err.Error())
 	}
-	upgrades, err := upgradeTransport(config)
+	upgrades, err := upgradeTransport(config, through)
 	if err != nil {
 		return nil, errors.NewServiceUnavailable(err.Error())
 	}
@@ -124,11 +126,14 @@ func speaksOfSender(header string) bool {
 }
 
 // upgradeTransport is for connections that are upgraded (exec, port-forward), which the proxy dials
-// itself: TLS below, the headers above.
-func upgradeTransport(config *restclient.Config) (proxy.UpgradeRequestRoundTripper, error) {
-	tls, err := restclient.TLSConfigFor(config)
-	if err != nil {
-		return nil, err
+// itself: TLS below, or through, which may be nil; the headers above.
+func upgradeTransport(config *restclient.Config, through *http.Transport) (proxy.UpgradeRequestRoundTripper, error) {
+	if through == nil {
+		tls, err := restclient.TLSConfigFor(config)
+		if err != nil {
+			return nil, err
+		}
+		through = &http.Transport{TLSClientConfig: tls}
 	}
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
@@ -138,12 +143,20 @@ func upgradeTransport(config *restclient.Config) (proxy.UpgradeRequestRoundTripp
 	if err != nil {
 		return nil, err
 	}
-	return proxy.NewUpgradeRequestRoundTripper(&http.Transport{TLSClientConfig: tls}, headers), nil
+	return proxy.NewUpgradeRequestRoundTripper(through, headers), nil
 }
 
 // memberConfig returns how the federation reaches a member: the address that fits us best, the credential
-// from the Secret.
+// from the Secret; or its agent.
 func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*restclient.Config, error) {
+	if c.IsPull() {
+		dial, err := DialAgent(r.tunnel, c)
+		if err != nil {
+			return nil, err
+		}
+		// Each request has a connection of its own, which ends with it.
+		return &restclient.Config{Host: AgentHost(c.Name), Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, nil
+	}
 	if c.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef is not set: join the cluster again")
 	}

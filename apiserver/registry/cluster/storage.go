@@ -14,10 +14,12 @@ type Storage struct {
 	Cluster *genericregistry.Store
 	Status  *status.REST
 	Proxy   *ProxyREST
+	Connect *ConnectREST
 }
 
-// NewStorage returns the storage of Clusters. secrets reads the members' credentials for the proxy.
-func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter) (*Storage, error) {
+// NewStorage returns the storage of Clusters. secrets reads the members' credentials for the proxy; tunnel, which may be nil, has the connections
+// of agents.
+func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter, tunnel Tunnel) (*Storage, error) {
 	s := newStrategy()
 	resource := v1beta1.ClustersResource.GroupResource()
 	store := &genericregistry.Store{
@@ -37,6 +39,7 @@ func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter) (*Stora
 	return &Storage{
 		Cluster: store,
 		Status:  status.New(store, statusStrategy{s}),
-		Proxy:   &ProxyREST{clusters: store, secrets: secrets},
+		Proxy:   &ProxyREST{clusters: store, secrets: secrets, tunnel: tunnel},
+		Connect: &ConnectREST{clusters: store, tunnel: tunnel},
 	}, nil
 }

@@ -291,5 +291,5 @@ func viewsOf(t *testing.T, owners *Owners, members ...*fakeMember) (*Views, func
 		defer mu.Unlock()
 		members = now
 	}
-	return New(NewMembers(clusters, known), corelisters.NewNamespaceLister(index), owners, nil), use
+	return New(NewMembers(clusters, known, nil), corelisters.NewNamespaceLister(index), owners, nil), use
 }

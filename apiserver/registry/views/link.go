@@ -48,10 +48,14 @@ func newLink(cluster string, config *rest.Config, token string) (*link, error) {
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	tlsConfig.NextProtos = []string{"http/1.1"}
+	dial := config.Dial // through an agent
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: patience}).DialContext
+	}
 	l.transport = &http.Transport{
 		DisableCompression: true, // the meter does it
 		TLSClientConfig:    tlsConfig, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-		DialContext: (&net.Dialer{Timeout: patience}).DialContext, TLSHandshakeTimeout: patience,
+		DialContext: dial, TLSHandshakeTimeout: patience,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
 	rt, err := rest.HTTPWrappersForConfig(config, bounded{l.transport, &l.reading})

@@ -15,6 +15,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/cluster"
 	"federation/clusterregistry/credential"
 	"federation/controllers/supervisor"
 )
@@ -37,6 +38,7 @@ type SecretGetter interface {
 type Members struct {
 	clusters func() []*v1beta1.Cluster
 	secrets  SecretGetter
+	tunnel   cluster.Tunnel // nil: no agents connect here
 	// maxAnswer is how many bytes of an answer are taken.
 	maxAnswer int64
 	budget    budget
@@ -45,12 +47,12 @@ type Members struct {
 	links map[string]*link // by cluster
 }
 
-// NewMembers returns the members that clusters returns, reached with credentials from secrets. A nil clusters has none.
-func NewMembers(clusters func() []*v1beta1.Cluster, secrets SecretGetter) *Members {
+// NewMembers returns the members that clusters returns, reached with credentials from secrets, or by tunnel, which may be nil. A nil clusters has none.
+func NewMembers(clusters func() []*v1beta1.Cluster, secrets SecretGetter, tunnel cluster.Tunnel) *Members {
 	if clusters == nil {
 		clusters = func() []*v1beta1.Cluster { return nil }
 	}
-	return &Members{clusters: clusters, secrets: secrets, maxAnswer: maxAnswer, budget: budget{most: maxReading}, links: map[string]*link{}}
+	return &Members{clusters: clusters, secrets: secrets, tunnel: tunnel, maxAnswer: maxAnswer, budget: budget{most: maxReading}, links: map[string]*link{}}
 }
 
 // all returns the Clusters, and drops the links of those that are gone.
@@ -89,6 +91,13 @@ func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
 	m.mu.Unlock()
 	if l != nil && l.uid == c.UID && time.Since(time.Unix(0, l.read.Load())) < credentialsFor {
 		return l, nil
+	}
+	if c.IsPull() {
+		dial, err := cluster.DialAgent(m.tunnel, c)
+		if err != nil {
+			return nil, err
+		}
+		return m.keep(c, &restclient.Config{Host: cluster.AgentHost(c.Name), Dial: dial}, "")
 	}
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("spec.secretRef is not set: join the cluster again")

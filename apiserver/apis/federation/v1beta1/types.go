@@ -28,10 +28,16 @@ type Cluster struct {
 
 // ClusterSpec says where a member cluster is and how to authenticate to it.
 type ClusterSpec struct {
+	// How requests come to the cluster's API. Push, the default: the federation connects to it. Pull: an agent in the cluster connects to the
+	// federation and forwards them with its own credential; the federation needs neither an address nor a credential of the cluster.
+	// +optional
+	Connection ClusterConnection `json:"connection,omitempty"`
+
 	// Addresses of the cluster's API, by the network the client is in. The entry with the longest
-	// matching client CIDR is used. At least one.
+	// matching client CIDR is used. At least one, and none where connection is Pull.
+	// +optional
 	// +listType=atomic
-	ServerAddressByClientCIDRs []ServerAddressByClientCIDR `json:"serverAddressByClientCIDRs"`
+	ServerAddressByClientCIDRs []ServerAddressByClientCIDR `json:"serverAddressByClientCIDRs,omitempty"`
 
 	// Name of a Secret in the namespace federation-system that holds the credential: keys "token"
 	// and "ca.crt", or key "kubeconfig".
@@ -79,6 +85,17 @@ type ClusterSpec struct {
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 }
 
+// ClusterConnection is who connects to whom.
+type ClusterConnection string
+
+// The connections.
+const (
+	// ConnectionPush means that the federation connects to the API of the cluster.
+	ConnectionPush ClusterConnection = "Push"
+	// ConnectionPull means that an agent in the cluster connects to the federation.
+	ConnectionPull ClusterConnection = "Pull"
+)
+
 // ClusterDrain says how to drain a cluster.
 type ClusterDrain struct {
 	// How many seconds after the change of the weight in DNS replicas may move, whatever DNS providers report, from 0 to
@@ -119,7 +136,7 @@ type ServerAddressByClientCIDR struct {
 
 // ClusterStatus is what the federation last saw of a member cluster.
 type ClusterStatus struct {
-	// The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval, TopologyMismatch and FencesMissing where it is so.
+	// The cluster's conditions: Ready, Offline, FailedOver and FailoverSuspended; AgentConnected for one whose connection is Pull; DNSIncomplete, NodeHeartbeatsStale, PartiallyReachable, DeletionsPendingApproval, TopologyMismatch and FencesMissing where it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -339,6 +356,8 @@ const (
 	ClusterReady ClusterConditionType = "Ready"
 	// ClusterOffline means that the cluster's API cannot be reached.
 	ClusterOffline ClusterConditionType = "Offline"
+	// ClusterAgentConnected is there for a cluster whose connection is Pull: whether its agent is connected.
+	ClusterAgentConnected ClusterConditionType = "AgentConnected"
 	// ClusterNodeHeartbeatsStale is there while a cluster is ready again and the heartbeats of its nodes are stale:
 	// what it reports of its pods may be outdated, and does not count for DNS.
 	ClusterNodeHeartbeatsStale ClusterConditionType = "NodeHeartbeatsStale"
@@ -368,6 +387,8 @@ const (
 	ReasonClusterNotReady     = "ClusterNotReady"
 	ReasonClusterReachable    = "ClusterReachable"
 	ReasonClusterNotReachable = "ClusterNotReachable"
+	ReasonAgentConnected      = "AgentConnected"
+	ReasonNoAgent             = "NoAgent"
 	ReasonLeasesNotRenewed    = "LeasesNotRenewed"
 	ReasonUnknownObjects      = "UnknownObjects"
 	ReasonNodeLabelsDiffer    = "NodeLabelsDiffer"

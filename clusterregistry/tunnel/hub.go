@@ -1,0 +1,238 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// Protocol is what an agent asks to upgrade its connection to.
+	Protocol = "federation-tunnel"
+	// ProcessHeader says, in the answer to an agent, which process of the federation it has reached.
+	ProcessHeader = "Federation-Process"
+	// VersionHeader says, in the request of an agent, which version of the federation it is from.
+	VersionHeader = "Federation-Version"
+)
+
+const (
+	// maxReady is how many connections of one member may be ready: more are refused.
+	maxReady = 8
+	// refill is how long to wait for a connection of an agent that was connected a moment ago: it replaces those that were taken.
+	refill = time.Second
+	// maxVersion bounds what an agent says of itself.
+	maxVersion = 64
+)
+
+// ErrNoAgent means that no agent of a member is connected to this process.
+var ErrNoAgent = errors.New("no agent of the cluster is connected")
+
+// Hub has the connections of agents to this process of the federation. Its methods may be called from any goroutine.
+type Hub struct {
+	process string
+
+	mu      sync.Mutex
+	members map[types.UID]*member
+}
+
+// member is what a Hub has of one member.
+type member struct {
+	ready   []*readyConn  // the last one is the newest
+	came    chan struct{} // closed when one comes
+	last    time.Time     // when one was there the last time
+	version string        // of the agent that connected last
+}
+
+// NewHub returns a Hub that says process in its answers, a name that no other process of the federation has.
+func NewHub(process string) *Hub { return &Hub{process: process, members: map[types.UID]*member{}} }
+
+// Agent returns the version that the agent of a Cluster said that it is, and whether it is connected.
+func (h *Hub) Agent(cluster types.UID) (version string, connected bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.members[cluster]
+	if m == nil || !m.connected() {
+		return "", false
+	}
+	return m.version, true
+}
+
+// connected reports whether the agent has connections ready, or replaces those that were taken.
+func (m *member) connected() bool { return len(m.ready) > 0 || time.Since(m.last) < refill }
+
+// Park answers the request of an agent that has been authenticated as that of the Cluster with a UID, and keeps its connection until it is dialled. It
+// returns at once.
+func (h *Hub) Park(w http.ResponseWriter, r *http.Request, cluster types.UID) {
+	if r.Header.Get("Upgrade") != Protocol || r.ProtoMajor != 1 {
+		w.Header().Set("Upgrade", Protocol)
+		http.Error(w, fmt.Sprintf("Upgrade %q over HTTP/%d: must be %s over HTTP/1.1", r.Header.Get("Upgrade"), r.ProtoMajor, Protocol), http.StatusUpgradeRequired)
+		return
+	}
+	if h.count(cluster) >= maxReady {
+		http.Error(w, fmt.Sprintf("%d connections of this cluster are ready: more are not taken", maxReady), http.StatusTooManyRequests)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if buffered.Reader.Buffered() > 0 { // an agent speaks when it is spoken to
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Now().Add(refill)) // it fails on connections that are closed, which the write finds
+	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %s\r\n\r\n", Protocol, ProcessHeader, h.process)
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	keepAlive(conn)
+	version := r.Header.Get(VersionHeader)
+	h.add(cluster, conn, version[:min(len(version), maxVersion)])
+}
+
+// keepAlive has the kernel ask the other side of a connection whether it is there, so that one that was cut silently ends within some ten seconds.
+func keepAlive(conn net.Conn) {
+	for {
+		wrapped, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = wrapped.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}) // without it, it ends later
+	}
+}
+
+func (h *Hub) count(cluster types.UID) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m := h.members[cluster]; m != nil {
+		return len(m.ready)
+	}
+	return 0
+}
+
+func (h *Hub) add(cluster types.UID, conn net.Conn, version string) {
+	c := &readyConn{Conn: conn, done: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.members[cluster]
+	if m == nil {
+		m = &member{came: make(chan struct{})}
+		h.members[cluster] = m
+	}
+	m.ready, m.last, m.version = append(m.ready, c), time.Now(), version
+	close(m.came)
+	m.came = make(chan struct{})
+	go h.watch(cluster, c)
+}
+
+// readyConn is a connection that nobody uses yet.
+type readyConn struct {
+	net.Conn
+	done chan struct{} // closed when watch no longer reads
+	gone bool          // it ended, or the agent said something unasked
+}
+
+// watch waits until a connection ends, or is taken, which sets a deadline in the past.
+func (h *Hub) watch(cluster types.UID, c *readyConn) {
+	n, err := c.Read(make([]byte, 1))
+	c.gone = n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+	close(c.done)
+	if c.gone {
+		h.remove(cluster, c)
+	}
+}
+
+func (h *Hub) remove(cluster types.UID, c *readyConn) {
+	_ = c.Close() // it has ended
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m := h.members[cluster]; m != nil {
+		for i := range m.ready {
+			if m.ready[i] == c {
+				m.ready = append(m.ready[:i], m.ready[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// Dial returns a connection to the API of the Cluster with a UID, through its agent. Where none is connected, it returns ErrNoAgent at once.
+func (h *Hub) Dial(ctx context.Context, cluster types.UID) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, refill, ErrNoAgent)
+	defer cancel()
+	for {
+		c, came := h.take(cluster)
+		if c == nil && came == nil {
+			return nil, ErrNoAgent
+		}
+		if c != nil {
+			if conn := c.use(); conn != nil {
+				return conn, nil
+			}
+			continue
+		}
+		select {
+		case <-came:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// take returns the newest connection: after the path was cut, older ones may be dead without our knowing. Where there is none but the agent was there a
+// moment ago, it returns what is closed when one comes; else nothing.
+func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.members[cluster]
+	switch {
+	case m == nil || !m.connected():
+		return nil, nil
+	case len(m.ready) == 0:
+		return nil, m.came
+	}
+	last := len(m.ready) - 1
+	c := m.ready[last]
+	m.ready, m.last = m.ready[:last], time.Now()
+	return c, nil
+}
+
+// use returns the connection for whoever took it; nil if it has ended.
+func (c *readyConn) use() net.Conn {
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // an error means that it has ended, which watch finds
+	<-c.done
+	if c.gone || c.SetReadDeadline(time.Time{}) != nil {
+		_ = c.Close() // it has ended
+		return nil
+	}
+	return c.Conn
+}
+
+// Forget ends the connections of a Cluster that are ready, as it has left the federation. Those that were taken are whose they are.
+func (h *Hub) Forget(cluster types.UID) {
+	h.mu.Lock()
+	m := h.members[cluster]
+	delete(h.members, cluster)
+	h.mu.Unlock()
+	if m == nil {
+		return
+	}
+	for _, c := range m.ready {
+		_ = c.Close() // nobody uses it
+	}
+}
