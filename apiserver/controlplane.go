@@ -24,6 +24,9 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
 	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 
 	"federation/apiserver/admission"
 	"federation/apiserver/pki"
@@ -31,7 +34,8 @@ import (
 
 // onAdmission are the enabled admission plugins of Kubernetes'; those about Pods and Nodes have nothing to do here.
 var onAdmission = sets.New(lifecycle.PluginName, mutatingwebhook.PluginName, validatingwebhook.PluginName,
-	mutatingpolicy.PluginName, validatingpolicy.PluginName, resourcequota.PluginName, admission.PluginName)
+	mutatingpolicy.PluginName, validatingpolicy.PluginName, resourcequota.PluginName, admission.PluginName,
+	approval.PluginName, signing.PluginName, subjectrestriction.PluginName)
 
 // setFeatures disables, once per process, what several Kubernetes apiservers of different versions need to find each
 // other: leases that are written every ten seconds, and a proxy between them.
@@ -101,7 +105,7 @@ func advertisedAddress(bind net.IP) net.IP {
 	}
 }
 
-// authenticate configures authentication: client certificates and service account tokens.
+// authenticate configures authentication: client certificates, service account tokens, and the tokens by which agents get a certificate.
 func authenticate(o *options.Options, files *pki.Files) {
 	a := o.Authentication
 	a.ClientCert.ClientCA = files.CA
@@ -110,6 +114,7 @@ func authenticate(o *options.Options, files *pki.Files) {
 	a.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
 	a.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
 	a.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
+	a.BootstrapToken.Enable = true // of agents
 	a.ServiceAccounts.KeyFiles = files.ServiceAccountKeys()
 	a.ServiceAccounts.OptionalTokenGetter = tokenGetter
 	a.ServiceAccounts.ExtendExpiration = false

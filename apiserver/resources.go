@@ -10,6 +10,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -35,6 +36,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
 	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	_ "k8s.io/kubernetes/pkg/apis/certificates/install"
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/events/install"
@@ -80,6 +82,7 @@ var servedVersions = []schema.GroupVersion{
 var servedResources = []schema.GroupVersionResource{
 	appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), // of StatefulSets and DaemonSets
 	autoscalingv1.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
+	certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), // of agents
 	networkingv1.SchemeGroupVersion.WithResource("ingressclasses"),
 	networkingv1.SchemeGroupVersion.WithResource("ipaddresses"), // whose a clusterset IP is
 }

@@ -229,7 +229,7 @@ func (s *Server) housekeepingHook(hook genericapiserver.PostStartHookContext) er
 		run = housekeeping.RunElected
 	}
 	go supervisor.Keep(hook, "housekeeping", func(context.Context) {
-		if err := run(hook, hook.LoopbackClientConfig, ca); err != nil {
+		if err := run(hook, hook.LoopbackClientConfig, housekeeping.Options{RootCA: ca, SignAgent: s.files.SignClient}); err != nil {
 			klog.ErrorS(err, "Housekeeping does not run")
 		}
 	})

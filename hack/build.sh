@@ -18,10 +18,10 @@ ours="-s -w -X $version.gitVersion=$kubernetes+federation.${own#v} -X main.versi
 
 # What is built, as packages; the last part of each is the program's name.
 packages=(./cmd/federation ./cmd/kubectl-federation ./hack/local/member ./hack/local/stack)
-for more in federation-dns federation-lb federation-nodeagent; do
+for more in federation-agent federation-dns federation-lb federation-nodeagent; do
   [ ! -d "cmd/$more" ] || packages+=("./cmd/$more")
 done
-[ -z "${VERSION:-}" ] || packages=(./cmd/federation ./cmd/federation-dns ./cmd/federation-lb ./cmd/federation-nodeagent ./cmd/kubectl-federation)
+[ -z "${VERSION:-}" ] || packages=(./cmd/federation ./cmd/federation-agent ./cmd/federation-dns ./cmd/federation-lb ./cmd/federation-nodeagent ./cmd/kubectl-federation)
 # kubectl only where there is none but ours.
 others=$(tr : '\n' <<<"$PATH" | grep -vxF "$PWD/$bin" | paste -sd:)
 [ -n "${VERSION:-}" ] || PATH=$others command -v kubectl >/dev/null || packages+=(k8s.io/kubernetes/cmd/kubectl)

@@ -11,7 +11,7 @@ if [ ! -x "$tool" ]; then
   mv _output/bin/govulncheck "$tool"
 fi
 found=0
-for program in federation federation-dns federation-lb federation-nodeagent kubectl-federation; do
+for program in federation federation-agent federation-dns federation-lb federation-nodeagent kubectl-federation; do
   if out=$("$tool" -mode binary -scan package "_output/bin/$program" 2>&1); then
     echo "$program: nothing known"
   elif grep -qE 'fetching vulnerabilities.*(no such host|dial|timeout|refused)' <<<"$out"; then

@@ -50,6 +50,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	profiles := rule(inventoryGroup, reading, "clusterprofiles")
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
 	ready := ours("failoverreadinesses", reading...) // only the controllers write them
+	askForCertificates := rule("certificates.k8s.io", []string{"create", "get", "list", "watch"}, "certificatesigningrequests")
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
 	return []*rbacv1.ClusterRole{
 		clusterRole("federation-view", "view", policies, ready, podUse, rule(inventoryGroup, reading, "placementdecisions", "serviceexports", "serviceimports")),
@@ -63,7 +64,8 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
-		clusterRole(v1beta1.AgentsGroup, "", ours("clusters/"+v1beta1.ConnectSubresource, "create")), // each for its own
+		clusterRole(v1beta1.AgentsGroup, "", ours("clusters/"+v1beta1.ConnectSubresource, "create"), askForCertificates), // each for its own
+		clusterRole(agentBootstrapRole, "", askForCertificates),
 		clusterRole(controllersName, "", controllersRules()...),
 		clusterRole(dnsRole, "", dnsRules()...),
 		clusterRole(loadBalancerRole, "", loadBalancerRules()...),
@@ -141,6 +143,13 @@ func loadBalancersRole() *rbacv1.Role {
 // loadBalancers are the accounts of load balancers.
 func agents() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AgentsGroup}}
+}
+
+// agentBootstrapRole is the name of the role of bootstrap tokens, and of its binding.
+const agentBootstrapRole = "system:federation:cluster-agent-bootstrap"
+
+func bootstrapTokens() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.BootstrapGroups}}
 }
 
 func loadBalancers() []rbacv1.Subject {

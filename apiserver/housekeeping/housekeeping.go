@@ -1,6 +1,6 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is incomplete: namespaces end when
 // they are deleted, orphaned dependents are collected, quotas are counted, cluster roles aggregate, each namespace has its
-// default service account and the CA certificate. Two controllers are our own: one gives the federation's controllers
+// default service account and the CA certificate. Three controllers are our own: one signs the certificates of agents; one gives the federation's controllers
 // permissions for custom kinds, as they come and go; the other gives cluster IPs to Services stored before the federation gave
 // any.
 //
@@ -16,10 +16,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -36,6 +38,7 @@ import (
 	namespacecontroller "k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
 
+	"federation/apiserver/agentcert"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/supervisor"
 )
@@ -49,6 +52,7 @@ const (
 // set is what the controllers are made from.
 type set struct {
 	kube      kubernetes.Interface
+	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	informers informers.SharedInformerFactory
 	// objects are the same informers, and those of the metadata of kinds that have no Go type.
@@ -57,13 +61,24 @@ type set struct {
 	started chan struct{}
 }
 
-// Run runs the controllers until ctx ends. config has the permissions of the server itself; rootCA is the PEM that is
-// published in each namespace.
-func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
+// Options are what the controllers need of the server.
+type Options struct {
+	// RootCA is the PEM that is published in each namespace.
+	RootCA []byte
+	// SignAgent signs the certificates of agents.
+	SignAgent agentcert.Sign
+}
+
+// Run runs the controllers until ctx ends. config has the permissions of the server itself.
+func Run(ctx context.Context, config *restclient.Config, o Options) error {
 	config = restclient.CopyConfig(config)
 	config.QPS = -1 // the server has its own priority levels
 	config.UserAgent = "federation-housekeeping"
 	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objectsOfAll, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -73,8 +88,8 @@ func Run(ctx context.Context, config *restclient.Config, rootCA []byte) error {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(dropUnread))
 	objects := informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, resync))
-	s := &set{kube: kube, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
-	workers, err := s.controllers(ctx, rootCA)
+	s := &set{kube: kube, dynamic: objectsOfAll, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
+	workers, err := s.controllers(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -106,7 +121,7 @@ func dropUnread(object any) (any, error) {
 }
 
 // controllers makes all controllers and returns their run functions.
-func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Context), error) {
+func (s *set) controllers(ctx context.Context, o Options) ([]func(context.Context), error) {
 	core := s.informers.Core().V1()
 	namespaces := namespacecontroller.NewNamespaceController(ctx, s.kube, s.metadata,
 		s.kube.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), resync, corev1.FinalizerKubernetes)
@@ -116,7 +131,7 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 	if err != nil {
 		return nil, fmt.Errorf("service accounts: %w", err)
 	}
-	publisher, err := rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), s.kube, rootCA)
+	publisher, err := rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), s.kube, o.RootCA)
 	if err != nil {
 		return nil, fmt.Errorf("root CA publisher: %w", err)
 	}
@@ -132,13 +147,30 @@ func (s *set) controllers(ctx context.Context, rootCA []byte) ([]func(context.Co
 	if err != nil {
 		return nil, fmt.Errorf("custom kinds: %w", err)
 	}
+	agents, err := agentcert.New(s.kube, s.informers.Certificates().V1().CertificateSigningRequests(), s.cluster, o.SignAgent)
+	if err != nil {
+		return nil, fmt.Errorf("certificates of agents: %w", err)
+	}
 	return []func(context.Context){
 		func(ctx context.Context) { namespaces.Run(ctx, 5) },
 		func(ctx context.Context) { roles.Run(ctx, 1) },
 		func(ctx context.Context) { accounts.Run(ctx, 1) },
 		func(ctx context.Context) { publisher.Run(ctx, 1) },
-		collect, count, allow, s.giveClusterIPs,
+		collect, count, allow, s.giveClusterIPs, agents.Run,
 	}, nil
+}
+
+// cluster reads a Cluster: nil if there is none.
+func (s *set) cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
+	u, err := s.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &v1beta1.Cluster{}
+	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }
 
 // garbageCollector watches the metadata of everything that can be deleted, including custom resources as they come and
@@ -157,7 +189,7 @@ func (s *set) garbageCollector(ctx context.Context) (func(context.Context), erro
 
 // RunElected is Run for one of several apiservers that share an etcd. When the Lease is lost, because this server
 // cannot write any more, it waits for it again.
-func RunElected(ctx context.Context, config *restclient.Config, rootCA []byte) error {
+func RunElected(ctx context.Context, config *restclient.Config, o Options) error {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -176,7 +208,7 @@ func RunElected(ctx context.Context, config *restclient.Config, rootCA []byte) e
 			Lock: lock, ReleaseOnCancel: true, Name: leaseName,
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: func(ctx context.Context) { report(Run(ctx, config, rootCA)) },
+				OnStartedLeading: func(ctx context.Context) { report(Run(ctx, config, o)) },
 				OnStoppedLeading: func() { klog.InfoS("Housekeeping stops here", "lease", leaseName) },
 			},
 		})

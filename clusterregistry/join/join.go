@@ -34,6 +34,8 @@ type Request struct {
 	// Member reaches the cluster: with an administrator's rights to join it. Unjoin works with the
 	// federation's own rights too, and with nil it leaves the member alone.
 	Member kubernetes.Interface
+	// Pull: an agent in the cluster connects to the federation, which gets neither the address of the cluster nor a credential. Only for Join.
+	Pull bool
 	// Server is the URL of the member's API, as the federation reaches it. Only for Join.
 	Server string
 	// CA is the PEM of the member's certificate authority; empty: those that the system trusts. Only for Join.
@@ -95,9 +97,12 @@ func Join(ctx context.Context, r Request) error {
 	if err := errors.Join(checkNamespaces("protected namespace", r.ProtectedNamespaces, true), checkNamespaces("accepted namespace", r.AcceptedNamespaces, false)); err != nil {
 		return err
 	}
-	address, err := serverAddress(r.Server)
-	if err != nil {
-		return err
+	address := ""
+	if !r.Pull {
+		var err error
+		if address, err = serverAddress(r.Server); err != nil {
+			return err
+		}
 	}
 	uid, err := federationUID(ctx, r.Federation)
 	if err != nil {
@@ -157,6 +162,9 @@ func (r *Request) register(ctx context.Context, address, token string) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) { // the federation makes it at its start
 		return err
 	}
+	if r.Pull {
+		return r.registerPull(ctx)
+	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}},
 		Data:       map[string][]byte{credential.TokenKey: []byte(token), credential.CAKey: r.CA},
@@ -174,11 +182,23 @@ func (r *Request) register(ctx context.Context, address, token string) error {
 	return r.putCluster(ctx, address)
 }
 
+// registerPull writes the Cluster, and deletes the credential of an earlier join.
+func (r *Request) registerPull(ctx context.Context) error {
+	if err := r.putCluster(ctx, ""); err != nil {
+		return err
+	}
+	err := r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 func (r *Request) putCluster(ctx context.Context, address string) error {
-	spec := v1beta1.ClusterSpec{
-		ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}},
-		SecretRef:                  &corev1.LocalObjectReference{Name: SecretName(r.Name)},
-		Topology:                   r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, Network: r.Network,
+	spec := v1beta1.ClusterSpec{Connection: v1beta1.ConnectionPull, Topology: r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, Network: r.Network}
+	if !r.Pull {
+		spec.Connection, spec.SecretRef = v1beta1.ConnectionPush, &corev1.LocalObjectReference{Name: SecretName(r.Name)}
+		spec.ServerAddressByClientCIDRs = []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}}
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"},
@@ -193,7 +213,10 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	if apierrors.IsAlreadyExists(err) {
 		err = updateSpec(ctx, clusters, r.Name, content["spec"].(map[string]any))
 	}
-	if err == nil {
+	switch {
+	case err == nil && r.Pull:
+		r.say("Cluster %s waits for its agent", r.Name)
+	case err == nil:
 		r.say("Cluster %s has the address %s", r.Name, address)
 	}
 	return err
@@ -212,6 +235,9 @@ func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name st
 		spec, _, _ := unstructured.NestedMap(old.Object, "spec")
 		if spec == nil {
 			spec = map[string]any{}
+		}
+		for _, ofPush := range []string{"serverAddressByClientCIDRs", "secretRef"} {
+			delete(spec, ofPush)
 		}
 		maps.Copy(spec, fields)
 		old.Object["spec"] = spec

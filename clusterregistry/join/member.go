@@ -56,6 +56,9 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	}
 	r.say("account %s/%s may read and write what is propagated%s%s", namespace, account, map[bool]string{true: ", and impersonate"}[r.AllowProxy],
 		map[bool]string{true: ", and have drills take the nodes from clients"}[r.AllowBlackhole])
+	if r.Pull {
+		return "", nil
+	}
 	return credential.RequestToken(ctx, r.Member, namespace, account, r.TokenLifetime)
 }
 

@@ -22,9 +22,10 @@ const (
 	VersionHeader = "Federation-Version"
 )
 
+// MostReady is how many connections of one member may be ready: more are refused.
+const MostReady = 8
+
 const (
-	// maxReady is how many connections of one member may be ready: more are refused.
-	maxReady = 8
 	// refill is how long to wait for a connection of an agent that was connected a moment ago: it replaces those that were taken.
 	refill = time.Second
 	// maxVersion bounds what an agent says of itself.
@@ -75,8 +76,8 @@ func (h *Hub) Park(w http.ResponseWriter, r *http.Request, cluster types.UID) {
 		http.Error(w, fmt.Sprintf("Upgrade %q over HTTP/%d: must be %s over HTTP/1.1", r.Header.Get("Upgrade"), r.ProtoMajor, Protocol), http.StatusUpgradeRequired)
 		return
 	}
-	if h.count(cluster) >= maxReady {
-		http.Error(w, fmt.Sprintf("%d connections of this cluster are ready: more are not taken", maxReady), http.StatusTooManyRequests)
+	if h.count(cluster) >= MostReady {
+		http.Error(w, fmt.Sprintf("%d connections of this cluster are ready: more are not taken", MostReady), http.StatusTooManyRequests)
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()

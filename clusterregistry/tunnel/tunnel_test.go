@@ -78,7 +78,9 @@ func (f *federation) options() AgentOptions {
 	roots.AddCert(f.Certificate())
 	return AgentOptions{
 		Servers: []string{f.URL}, Cluster: "east-a", Version: "v9.9.9",
-		TLS: func() (*tls.Config, error) { return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}, nil },
+		TLS: func() (*tls.Config, error) {
+			return &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}, nil
+		},
 	}
 }
 
@@ -354,7 +356,7 @@ func TestHubRefuses(t *testing.T) {
 		}
 	}
 	greedy := f.options()
-	greedy.Ready, greedy.Handler = maxReady+3, http.NotFoundHandler()
+	greedy.Ready, greedy.Handler = MostReady+3, http.NotFoundHandler()
 	var refused atomic.Int64
 	greedy.Observe = func(_ string, err error) {
 		if err != nil && strings.Contains(err.Error(), "429") {
@@ -364,7 +366,7 @@ func TestHubRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = RunAgent(ctx, greedy) }()
-	for deadline := time.Now().Add(20 * time.Second); refused.Load() < 3 || f.hub.count(cluster) > maxReady; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); refused.Load() < 3 || f.hub.count(cluster) > MostReady; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d are refused, %d are ready", refused.Load(), f.hub.count(cluster))
 		}

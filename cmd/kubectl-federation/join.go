@@ -37,6 +37,7 @@ type joinCommand struct {
 	networks   []string
 	network    string
 	nodeAgent  nodeAgent
+	agent      agent
 }
 
 func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
@@ -64,6 +65,9 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   # The federation reaches the cluster at another address than you do
   kubectl federation join east-a --member-context east --address 10.0.0.5:6443
 
+  # Nobody can connect to the cluster, as behind NAT: an agent in it connects to the federation
+  kubectl federation join east-a --member-context east --pull --agent-image IMAGE --federation-server https://fed.example.com:6443
+
   # Objects of a custom kind are to be spread to it, too
   kubectl federation join east-a --member-context east --custom-kinds widgets.example.com
 
@@ -83,7 +87,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   kubectl get clusters`,
 		Args: oneName,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.nodeAgent.check(c.Flags()); err != nil {
+			if err := errors.Join(o.nodeAgent.check(c.Flags()), o.agent.check(c.Flags())); err != nil {
 				return err
 			}
 			if o.coreDNS && !o.mcs {
@@ -95,6 +99,7 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
 	}
 	o.addFlags(c)
 	o.nodeAgent.addFlags(c.Flags())
+	o.agent.addFlags(c.Flags())
 	o.addOwnFlags(c.Flags())
 	c.MarkFlagsOneRequired("member-context", "member-kubeconfig")
 	return c
@@ -165,6 +170,9 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	if err := o.agent.addToJoin(ctx, federation, core, &r); err != nil {
+		return err
+	}
 	if o.coreDNS {
 		if err := o.patchCoreDNS(ctx, client, &r); err != nil {
 			return err
@@ -175,6 +183,11 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	}
 	if o.mcs && !o.coreDNS {
 		tell(o.Out, coreDNSHint)
+	}
+	if o.agent.pull && o.agent.image == "" {
+		tell(o.Out, "cluster %s joined; now run its agent:\n  kubectl federation token create %s > bootstrap.kubeconfig\n  federation-agent --cluster %s --bootstrap-kubeconfig bootstrap.kubeconfig --account %s/%s\n",
+			name, name, name, v1beta1.FederationNamespace, o.agent.account)
+		return nil
 	}
 	return o.waitReady(ctx, dyn, name)
 }

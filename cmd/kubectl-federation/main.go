@@ -61,7 +61,7 @@ The federation is the API that your kubeconfig's current context points to, as f
 	root.AddGroup(&cobra.Group{ID: "look", Title: "See what there is, and why:"}, &cobra.Group{ID: "clusters", Title: "Clusters:"})
 	for group, commands := range map[string][]*cobra.Command{
 		"look":     {newStatus(streams), newExplain(streams), newDNS(streams), newPlan(streams), newConsole(streams), newCollect(streams)},
-		"clusters": {newJoin(streams), newUnjoin(streams), newRotate(streams), newCordon(streams), newUncordon(streams), newDrain(streams), newUndrain(streams), newDrill(streams), newApproveDeletions(streams)},
+		"clusters": {newJoin(streams), newToken(streams), newUnjoin(streams), newRotate(streams), newCordon(streams), newUncordon(streams), newDrain(streams), newUndrain(streams), newDrill(streams), newApproveDeletions(streams)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

@@ -8,6 +8,11 @@ import _ "embed"
 //go:embed nodeagent.yaml
 var NodeAgent []byte
 
+// Agent installs the agent of a cluster whose connection is Pull, once CLUSTER, ACCOUNT and IMAGE have been replaced.
+//
+//go:embed agent.yaml
+var Agent []byte
+
 // NodeAgentBlackhole lets drills have the node agent drop what comes from outside: a Lease, and the agent's right to see it.
 //
 //go:embed nodeagent-blackhole.yaml

@@ -43,7 +43,7 @@ func write(bin, out string) error {
 		return err
 	}
 	pages := map[string]string{"api.md": api(files), "conditions.md": conditions(files), "metrics.md": metrics(files)}
-	for _, program := range []string{"federation", "federation-dns", "federation-lb", "federation-nodeagent", "kubectl-federation"} {
+	for _, program := range []string{"federation", "federation-agent", "federation-dns", "federation-lb", "federation-nodeagent", "kubectl-federation"} {
 		if pages[program+".md"], err = commands(filepath.Join(bin, program)); err != nil {
 			return err
 		}

@@ -1,0 +1,148 @@
+package agentcert
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// lifetime is how long a certificate is good for, unless less is asked for.
+	lifetime = 30 * 24 * time.Hour
+	// minLifetime is the least that is given.
+	minLifetime = 10 * time.Minute
+	// keptFor is how long requests are kept for people to look at.
+	keptFor = 24 * time.Hour
+	// bootstrapUser begins the user names of bootstrap tokens; what follows is the ID of the token.
+	bootstrapUser = "system:bootstrap:"
+)
+
+// Action is what to do with a request.
+type Action string
+
+// The actions.
+const (
+	// Wait: a person decides.
+	Wait Action = "Wait"
+	// Approve the request.
+	Approve Action = "Approve"
+	// Deny the request.
+	Deny Action = "Deny"
+)
+
+// Verdict says what to do with a request, and why.
+type Verdict struct {
+	Action  Action
+	Message string
+	// TokenID is the bootstrap token that is used up by it; "" where it is none.
+	TokenID string
+}
+
+// Request is what is asked for by a CertificateSigningRequest.
+type Request struct {
+	// Cluster is the name of the Cluster.
+	Cluster string
+	// Parsed is what the agent signed.
+	Parsed *x509.CertificateRequest
+	// Lifetime is how long the certificate is to be good for.
+	Lifetime time.Duration
+}
+
+// Parse returns what a CertificateSigningRequest asks for. The error says what is wrong with it.
+func Parse(spec *certificatesv1.CertificateSigningRequestSpec) (*Request, error) {
+	block, _ := pem.Decode(spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("spec.request: must be a CERTIFICATE REQUEST in PEM")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("spec.request: %w", err)
+	}
+	if err := parsed.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("spec.request: its signature: %w", err)
+	}
+	cluster, ok := v1beta1.ClusterOfAgent(parsed.Subject.CommonName)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("spec.request: common name %q: must be %s", parsed.Subject.CommonName, v1beta1.AgentUserName("CLUSTER"))
+	case !slices.Equal(parsed.Subject.Organization, []string{v1beta1.AgentsGroup}):
+		return nil, fmt.Errorf("spec.request: organization %q: must be %q", parsed.Subject.Organization, v1beta1.AgentsGroup)
+	case len(parsed.Subject.Names) != 2:
+		return nil, errors.New("spec.request: the subject must have a common name and an organization, and nothing else")
+	case len(parsed.DNSNames)+len(parsed.IPAddresses)+len(parsed.EmailAddresses)+len(parsed.URIs) > 0:
+		return nil, errors.New("spec.request: must have no alternative names")
+	case !strong(parsed.PublicKey):
+		return nil, errors.New("spec.request: the key must be ECDSA of 256 bits or more, Ed25519, or RSA of 2048 bits or more")
+	}
+	for _, u := range spec.Usages {
+		switch u {
+		case certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
+		default:
+			return nil, fmt.Errorf("spec.usages: %q: must be client auth, digital signature or key encipherment", u)
+		}
+	}
+	if !slices.Contains(spec.Usages, certificatesv1.UsageClientAuth) {
+		return nil, errors.New("spec.usages: must have client auth")
+	}
+	r := &Request{Cluster: cluster, Parsed: parsed, Lifetime: lifetime}
+	if s := spec.ExpirationSeconds; s != nil {
+		r.Lifetime = max(minLifetime, min(lifetime, time.Duration(*s)*time.Second))
+	}
+	return r, nil
+}
+
+// strong reports whether a public key is one that is worth a certificate.
+func strong(public any) bool {
+	switch key := public.(type) {
+	case *ecdsa.PublicKey:
+		return key.Curve.Params().BitSize >= 256
+	case *rsa.PublicKey:
+		return key.N.BitLen() >= 2048
+	case ed25519.PublicKey:
+		return true
+	}
+	return false
+}
+
+// Judge decides about a request. cluster is the Cluster that it names; nil: there is none.
+func Judge(spec *certificatesv1.CertificateSigningRequestSpec, r *Request, cluster *v1beta1.Cluster) Verdict {
+	deny := func(format string, a ...any) Verdict {
+		return Verdict{Action: Deny, Message: fmt.Sprintf(format, a...)}
+	}
+	token, byToken := strings.CutPrefix(spec.Username, bootstrapUser)
+	switch {
+	case cluster == nil:
+		return deny("there is no Cluster %q", r.Cluster)
+	case cluster.DeletionTimestamp != nil:
+		return deny("the Cluster %q is leaving the federation", r.Cluster)
+	case !cluster.IsPull():
+		return deny("spec.connection of the Cluster %q is not %s: it has no agent", r.Cluster, v1beta1.ConnectionPull)
+	case byToken && slices.Contains(spec.Groups, v1beta1.BootstrapGroup(r.Cluster)):
+		return Verdict{Action: Approve, Message: "asked for with the bootstrap token of the cluster", TokenID: token}
+	case byToken:
+		return deny("the bootstrap token %s is not for the cluster %q: its groups are %q", token, r.Cluster, spec.Groups)
+	case spec.Username != v1beta1.AgentUserName(r.Cluster) && slices.Contains(spec.Groups, v1beta1.AgentsGroup):
+		return deny("%s may not ask for a certificate of another cluster's agent", spec.Username)
+	case spec.Username != v1beta1.AgentUserName(r.Cluster):
+		return Verdict{Action: Wait, Message: "a person decides"}
+	case spec.UID != string(cluster.UID):
+		return deny("the agent has a certificate for another Cluster %q: its UID is %q, and that of the Cluster %q", r.Cluster, spec.UID, cluster.UID)
+	}
+	return Verdict{Action: Approve, Message: "asked for by the agent of the cluster"}
+}
+
+// isOver reports whether a request is to be deleted: it has been decided, or nobody has decided for long.
+func isOver(csr *certificatesv1.CertificateSigningRequest, now time.Time) bool {
+	return now.Sub(csr.CreationTimestamp.Time) > keptFor
+}

@@ -1,0 +1,67 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+const (
+	// DefaultAgentTokenTTL is how long a bootstrap token of an agent is good for.
+	DefaultAgentTokenTTL = time.Hour
+	// MaxAgentTokenTTL is the most.
+	MaxAgentTokenTTL = 7 * 24 * time.Hour
+)
+
+// CreateAgentToken makes a bootstrap token at the federation, by which the agent of a cluster gets its certificate, once.
+func CreateAgentToken(ctx context.Context, federation kubernetes.Interface, cluster string, ttl time.Duration) (token string, err error) {
+	if ttl <= 0 || ttl > MaxAgentTokenTTL {
+		return "", fmt.Errorf("lifetime of the token %s: must be above 0 and at most %s", ttl, MaxAgentTokenTTL)
+	}
+	if token, err = bootstraputil.GenerateBootstrapToken(); err != nil {
+		return "", err
+	}
+	parts := bootstraputil.BootstrapTokenRegexp.FindStringSubmatch(token)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: v1beta1.BootstrapSecretName(parts[1]), Labels: map[string]string{ClusterLabel: cluster}},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			bootstrapapi.BootstrapTokenIDKey: parts[1], bootstrapapi.BootstrapTokenSecretKey: parts[2],
+			bootstrapapi.BootstrapTokenExpirationKey:       time.Now().Add(ttl).UTC().Format(time.RFC3339),
+			bootstrapapi.BootstrapTokenUsageAuthentication: "true",
+			bootstrapapi.BootstrapTokenExtraGroupsKey:      v1beta1.BootstrapGroups + "," + v1beta1.BootstrapGroup(cluster),
+			bootstrapapi.BootstrapTokenDescriptionKey:      "first certificate of the agent of cluster " + cluster,
+		},
+	}
+	_, err = federation.CoreV1().Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+	return token, err
+}
+
+// AgentKubeconfig returns a kubeconfig file of the federation that config reaches, for an agent with a token. server is the URL at which the agent reaches
+// it; "": that of config.
+func AgentKubeconfig(config *rest.Config, server, token string) ([]byte, error) {
+	config = rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	if server == "" {
+		server = config.Host
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters["federation"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
+	k.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}
+	k.Contexts["federation"] = &clientcmdapi.Context{Cluster: "federation", AuthInfo: "bootstrap"}
+	k.CurrentContext = "federation"
+	return clientcmd.Write(*k)
+}

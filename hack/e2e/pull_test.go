@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/join"
+)
+
+// agent is the agent of a member whose connection is Pull.
+type agent struct {
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+}
+
+// pull has a member join again, as one that nobody can connect to, until the test ends, and runs its agent.
+func pull(t *testing.T, name string) *agent {
+	t.Helper()
+	kubeconfig := filepath.Join(s.dir, "members", name, "kubeconfig")
+	if out, err := s.plugin(t, "join", name, "--member-kubeconfig", kubeconfig, "--pull"); err != nil || !strings.Contains(out, "now run its agent") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() { joinAgain(t, name) })
+	a := &agent{dir: t.TempDir()}
+	bootstrap := filepath.Join(a.dir, "bootstrap")
+	token, err := s.plugin(t, "token", "create", name)
+	if err != nil {
+		t.Fatalf("%v: %s", err, token)
+	}
+	if err := os.WriteFile(bootstrap, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.args = []string{
+		"--cluster", name, "--bootstrap-kubeconfig", bootstrap, "--kubeconfig", kubeconfig, "--account", v1beta1.FederationNamespace + "/" + join.AccountName(string(system.UID)),
+		"--cert-dir", filepath.Join(a.dir, "certificate"),
+	}
+	a.start(t)
+	t.Cleanup(func() { a.stop() })
+	return a
+}
+
+func (a *agent) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(a.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	a.cmd = exec.CommandContext(context.Background(), filepath.Join(s.root, "_output", "bin", "federation-agent"), a.args...)
+	a.cmd.Stdout, a.cmd.Stderr = log, log
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *agent) stop() {
+	_ = a.cmd.Process.Kill() // it may have ended
+	_ = a.cmd.Wait()
+}
+
+// TestPull: a member whose agent connects to the federation is used as any other. The federation has no credential of it; whoever runs it can have the
+// federation only read; and when the agent is cut off, dies, or the federation does, all is as with other members.
+func TestPull(t *testing.T) {
+	a := pull(t, "east-b")
+	t.Logf("ready %s after the agent was started", clusterReady(t, "east-b", corev1.ConditionTrue))
+	noSecret(t, "east-b")
+	sets := s.fed.client.AppsV1().ReplicaSets(ns)
+	if _, err := sets.Create(t.Context(), replicaSet("pulled", 4, map[string]string{v1beta1.ReplicaSetPreferencesAnnotation: `{"clusters":{"east-b":{"weight":1}}}`}), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, "pulled", background) })
+	eventually(t, 30*time.Second, func() string {
+		if _, err := s.members["east-b"].client.AppsV1().ReplicaSets(ns).Get(t.Context(), "pulled", metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	replicasOf(t, "pulled", 4, "east-b")
+	eventually(t, 30*time.Second, func() string {
+		if out, err := s.kubectl(t, "", "get", "pods", "-l", "app=pulled"); err != nil || strings.Count(out, ".east-b") != 4 {
+			return fmt.Sprintf("pods through the agent: %v %s", err, out)
+		}
+		return ""
+	})
+	onlyItsOwn(t, a)
+	onlyReads(t)
+
+	a.signal(t, syscall.SIGSTOP)
+	t.Logf("an agent that says nothing is noticed after %s", clusterReady(t, "east-b", corev1.ConditionFalse))
+	a.signal(t, syscall.SIGCONT)
+	t.Logf("ready %s after it went on", clusterReady(t, "east-b", corev1.ConditionTrue))
+	a.stop()
+	t.Logf("an agent that dies is noticed after %s", clusterReady(t, "east-b", corev1.ConditionFalse))
+	a.start(t)
+	t.Logf("ready %s after another was started, which has the certificate", clusterReady(t, "east-b", corev1.ConditionTrue))
+	s.signal(t, syscall.SIGKILL, "federation.pid")
+	if err := s.up(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func() string { // the condition is from before
+		if out, err := s.kubectl(t, "", "get", "pods", "-l", "app=pulled"); err != nil || strings.Count(out, ".east-b") != 4 {
+			return fmt.Sprintf("after the federation was killed: %v %s", err, out)
+		}
+		return ""
+	})
+	replicasOf(t, "pulled", 4, "east-b")
+}
+
+func (a *agent) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := a.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noSecret fails if the federation has a Secret for a member.
+func noSecret(t *testing.T, name string) {
+	t.Helper()
+	secrets, err := s.fed.client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if strings.Contains(secret.Name, name) {
+			t.Errorf("the federation has the Secret %s/%s", secret.Namespace, secret.Name)
+		}
+	}
+}
+
+// onlyItsOwn: the certificate of an agent lets it connect for its own cluster, and do nothing else.
+func onlyItsOwn(t *testing.T, a *agent) {
+	t.Helper()
+	pem, err := os.ReadFile(filepath.Join(a.dir, "certificate", "federation-agent-current.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(s.fed.config)
+	config.CertData, config.KeyData = pem, pem
+	config.NextProtos = []string{"http/1.1"}
+	if _, err := tls.X509KeyPair(pem, pem); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/apis/federation/v1beta1/clusters/east-a/connect": http.StatusForbidden,
+		"/apis/federation/v1beta1/clusters/east-b/connect": http.StatusUpgradeRequired, // it may
+		"/api/v1/namespaces":                http.StatusForbidden,
+		"/apis/federation/v1beta1/clusters": http.StatusForbidden,
+	} {
+		answer, err := client.Post(config.Host+path, "application/json", bytes.NewReader([]byte("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close() // its status is enough
+		if answer.StatusCode != want {
+			t.Errorf("POST %s as the agent: %s %s, want %d", path, answer.Status, body, want)
+		}
+	}
+}
+
+// onlyReads: while the agent is paused, nothing of the federation arrives, and then it does.
+func onlyReads(t *testing.T) {
+	t.Helper()
+	maps := s.members["east-b"].client.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
+	paused := func(value string) {
+		t.Helper()
+		if _, err := maps.Patch(t.Context(), "federation-agent", "application/apply-patch+yaml", []byte(`{apiVersion: v1, kind: ConfigMap, metadata: {name: federation-agent}, data: {paused: "`+value+`"}}`),
+			metav1.PatchOptions{FieldManager: "administrator", Force: new(true)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paused("true")
+	time.Sleep(time.Second) // the agent hears of it
+	sets := s.fed.client.AppsV1().ReplicaSets(ns)
+	if _, err := sets.Patch(t.Context(), "pulled", "application/merge-patch+json", []byte(`{"spec":{"replicas":6}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 30*time.Second, func() string {
+		events, err := s.kubectl(t, "", "get", "events", "--field-selector=involvedObject.name=pulled")
+		if err != nil || !strings.Contains(events, "have paused the federation's agent") {
+			return fmt.Sprintf("%v: %s", err, events)
+		}
+		return ""
+	})
+	if is := replicasIn(t, "east-b", "pulled"); is != 4 {
+		t.Errorf("%d replicas, while the agent only reads; want 4", is)
+	}
+	paused("false")
+	replicasOf(t, "pulled", 6, "east-b")
+	if _, err := sets.Patch(t.Context(), "pulled", "application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	replicasOf(t, "pulled", 4, "east-b")
+}
