@@ -313,7 +313,7 @@ func (d *drill) recover() {
 			d.step.Changes = append(d.step.Changes, broughtBack(c))
 		}
 	case late || d.backInDNS():
-		if !late {
+		if !late && d.answersAgain() {
 			marks.BackInDNS = d.nowMicro()
 		}
 		d.enterPhase(v1beta1.DrillVerifying)

@@ -38,8 +38,6 @@ type ScheduleStep struct {
 }
 
 const (
-	// maxMissed bounds how many missed times are examined one by one.
-	maxMissed = 1000
 	// searchAgain is the delay before the next search for a time, if there was none.
 	searchAgain = time.Hour
 )
@@ -146,6 +144,23 @@ func (s *schedule) lateness() time.Duration {
 	return time.Duration(s.Spec.StartingDeadline()) * time.Second
 }
 
+// latestTime returns the last time of the schedule that is after begin and before end; zero if there is none.
+func (s *schedule) latestTime(begin, end time.Time) (latest time.Time) {
+	isBefore := func(t time.Time) bool { return !t.IsZero() && t.Before(end) }
+	if latest = s.times.After(begin); !isBefore(latest) {
+		return time.Time{}
+	}
+	for late := end; late.Sub(latest) > time.Second; { // a schedule only tells what comes after a time
+		middle := latest.Add(late.Sub(latest) / 2)
+		if next := s.times.After(middle); isBefore(next) {
+			latest = next
+		} else {
+			late = middle
+		}
+	}
+	return latest
+}
+
 // dueTime returns the time of the schedule for which a drill is to be created now: the latest one, if it is not too long
 // ago; else zero. Times that are too long ago are missed.
 func (s *schedule) dueTime() time.Time {
@@ -159,21 +174,11 @@ func (s *schedule) dueTime() time.Time {
 		since = m.Time.Time
 	}
 	oldest := s.Now.Add(-s.lateness())
-	var due, missed time.Time
-	for n := 0; ; n++ {
-		if n == maxMissed && since.Before(oldest) {
-			since = oldest
-		}
-		since = s.times.After(since)
-		if since.IsZero() || since.After(s.Now) {
-			break
-		}
-		if since.Before(oldest) {
-			missed = since
-		} else {
-			due = since
-		}
+	missed := s.latestTime(since, oldest)
+	if since.Before(oldest) {
+		since = oldest.Add(-time.Nanosecond)
 	}
+	due := s.latestTime(since, s.Now.Add(time.Nanosecond))
 	if !missed.IsZero() {
 		status.LastMissed = &v1beta1.MissedDrill{Time: metav1.NewTime(missed), Reason: v1beta1.MissedTooLate}
 		if len(status.Active) > 0 {
