@@ -102,7 +102,7 @@ func (b builder) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint,
 		return endpoint{}, false
 	}
 	addr, err := netip.ParseAddr(e.Addresses[0])
-	if err != nil {
+	if addr = addr.Unmap(); err != nil || addr.Is4() != (s.AddressType == discoveryv1.AddressTypeIPv4) {
 		return endpoint{}, false
 	}
 	is := func(p *bool, otherwise bool) bool { return p == nil && otherwise || p != nil && *p }
@@ -112,7 +112,7 @@ func (b builder) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint,
 		terminating: is(e.Conditions.Terminating, false),
 		region:      s.Labels[corev1.LabelTopologyRegion],
 	}
-	out.Addr, out.Weight = netip.AddrPortFrom(addr.Unmap(), port), 1
+	out.Addr, out.Weight = netip.AddrPortFrom(addr, port), 1
 	if _, remote, _ := serviceOf(s); remote {
 		out.Cluster, out.Weight = s.Labels[LabelSourceCluster], weight(s)
 		return out, true

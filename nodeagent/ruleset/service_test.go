@@ -245,3 +245,21 @@ func TestFrontendsAreNormalized(t *testing.T) {
 		}
 	}
 }
+
+// An address is served as what it is, however it is written: with IPv4 inside of IPv6, or with spaces around it.
+func TestAddressesAreServedHoweverWritten(t *testing.T) {
+	for _, written := range []string{"198.51.100.7", "::ffff:198.51.100.7", " 198.51.100.7", "198.51.100.7 "} {
+		ports, _ := Build(new(node()), es1(func(s *corev1.Service) {
+			s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = nil, []corev1.LoadBalancerIngress{{IP: written}}
+		}), nil)
+		found := 0
+		for _, f := range ports[0].Frontends {
+			if f.Key.Addr.String() == "198.51.100.7" {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("%q is served %d times as 198.51.100.7, want once", written, found)
+		}
+	}
+}
