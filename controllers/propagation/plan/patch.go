@@ -3,7 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,11 +57,32 @@ func (p *patch) apply(op v1beta1.JSONPatchOperation) error {
 	return fmt.Errorf("no such operation")
 }
 
+// equalJSON reports whether two values are equal as RFC 6902 has it: numbers by what they are, however they are written.
+func equalJSON(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equalJSON)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equalJSON)
+	case int64:
+		if b, ok := b.(float64); ok {
+			return float64(a) == b
+		}
+	case float64:
+		if b, ok := b.(int64); ok {
+			return a == float64(b)
+		}
+	}
+	return a == b
+}
+
 // applyValue applies an operation with a value of a given size in bytes.
 func (p *patch) applyValue(op v1beta1.JSONPatchOperation, value any, size int) error {
 	if op.Op == "test" {
 		is, err := valueAt(p.root, op.Path)
-		if err == nil && !reflect.DeepEqual(is, value) {
+		if err == nil && !equalJSON(is, value) {
 			return errors.New("another value is there")
 		}
 		return err
