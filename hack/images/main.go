@@ -32,7 +32,7 @@ type program struct {
 const nobody = "65532:65532"
 
 // programs are all of them. The node agent has the capability NET_ADMIN, which only root gets.
-var programs = []program{{"federation", nobody, true}, {"federation-dns", nobody, true}, {"federation-nodeagent", "0:0", false}}
+var programs = []program{{"federation", nobody, true}, {"federation-agent", nobody, true}, {"federation-dns", nobody, true}, {"federation-lb", nobody, true}, {"federation-nodeagent", "0:0", false}}
 
 // release is what all images of one have in common.
 type release struct{ version, revision string }
