@@ -134,6 +134,9 @@ func (f *federation) credentialOf(ctx context.Context, name string) (*corev1.Sec
 	if err != nil {
 		return nil, err
 	}
+	if c.IsPull() {
+		return nil, errors.New("its agent connects to the federation, which has no credential of it to rotate")
+	}
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("it names no Secret")
 	}

@@ -187,6 +187,9 @@ func storedClient(ctx context.Context, name string, core kubernetes.Interface, d
 	if err != nil {
 		return nil, err
 	}
+	if c.IsPull() {
+		return nil, errors.New("its agent connects to the federation, which has no credential of it: give --member-kubeconfig or --member-context")
+	}
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("the Cluster names no Secret")
 	}

@@ -30,7 +30,7 @@ var tables = table.Convertor[*v1beta1.Cluster]{Row: row, Columns: []metav1.Table
 	{Name: "Memory", Type: "string", Priority: 1, Description: "Free memory of all that is allocatable."},
 	{Name: "Pods", Type: "string", Priority: 1, Description: "Pods that still fit, of all."},
 	{Name: "Taints", Type: "string", Priority: 1, Description: "Taints that keep objects away."},
-	{Name: "Address", Type: "string", Priority: 1, Description: "Addresses of the cluster's API."},
+	{Name: "Address", Type: "string", Priority: 1, Description: "Addresses of the cluster's API, or that its agent connects to the federation."},
 }}
 
 // maxTaints is how many taints a row shows.
@@ -38,6 +38,9 @@ const maxTaints = 3
 
 func row(c *v1beta1.Cluster) []any {
 	addresses := make([]string, 0, len(c.Spec.ServerAddressByClientCIDRs))
+	if c.IsPull() {
+		addresses = append(addresses, "<agent>")
+	}
 	for _, a := range c.Spec.ServerAddressByClientCIDRs {
 		if !slices.Contains(addresses, a.ServerAddress) { // one for IPv4 clients, the same for IPv6
 			addresses = append(addresses, a.ServerAddress)

@@ -51,3 +51,13 @@ func TestRoomIsShown(t *testing.T) {
 		t.Errorf("3Ti is shown as %q", got)
 	}
 }
+
+// The address is one for both families of clients; a cluster whose agent connects has none.
+func TestAddressIsShown(t *testing.T) {
+	both := v1beta1.ClusterSpec{ServerAddressByClientCIDRs: []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: "a:6443"}, {ClientCIDR: "::/0", ServerAddress: "a:6443"}}}
+	for want, spec := range map[string]v1beta1.ClusterSpec{"a:6443": both, "<agent>": {Connection: v1beta1.ConnectionPull}} {
+		if cells := row(&v1beta1.Cluster{Spec: spec}); cells[len(cells)-1] != want {
+			t.Errorf("address %v, want %q", cells[len(cells)-1], want)
+		}
+	}
+}
