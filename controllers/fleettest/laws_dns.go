@@ -22,6 +22,8 @@ type dnsLaws struct {
 	pods, serving map[serviceIn]time.Time
 	// ended is since when a member that some process reaches has none.
 	ended map[serviceIn]time.Time
+	// held is until when the addresses of a lost member stayed because most were away.
+	held map[string]time.Time
 }
 
 // serviceIn is a Service in a member.
@@ -31,7 +33,7 @@ type serviceIn struct {
 }
 
 func newDNSLaws() dnsLaws {
-	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}, ended: map[serviceIn]time.Time{}}
+	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}, ended: map[serviceIn]time.Time{}, held: map[string]time.Time{}}
 }
 
 // noticing is how long it takes at most, with all well, until the zone no longer has what is gone: a loss is believed after
@@ -122,7 +124,13 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 		if f.disturbed.Add(upset).After(since) {
 			since = f.disturbed.Add(upset)
 		}
-		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) {
+			continue
+		}
+		if f.cutOff(now)[m.Name] {
+			d.held[m.Name] = now
+		}
+		if now.Sub(d.held[m.Name]) < noticing {
 			continue
 		}
 		for _, other := range f.members {
