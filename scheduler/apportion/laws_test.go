@@ -55,10 +55,10 @@ func TestPlan_NobodyHasABetterClaim(t *testing.T) {
 	for range 4000 {
 		r := anyRequest(random)
 		got := Plan(r)
-		room := int64(0)
+		room, placed := int64(0), int64(0)
 		for _, a := range r.Clusters {
 			least, most := bounds(r, a)
-			room += most - got.Plan[a.Name]
+			room, placed = room+most-got.Plan[a.Name], placed+got.Plan[a.Name]
 			for _, b := range r.Clusters {
 				bLeast, bMost := bounds(r, b)
 				has, wants := got.Plan[a.Name]-least, got.Plan[b.Name]-bLeast
@@ -73,8 +73,8 @@ func TestPlan_NobodyHasABetterClaim(t *testing.T) {
 				}
 			}
 		}
-		if got.Unschedulable != max(0, got.Unschedulable-room) {
-			t.Fatalf("%d fit nowhere, and there is room for %d\n%+v %+v", got.Unschedulable, room, r, *r.Preferences)
+		if placed+got.Unschedulable != r.Replicas || got.Unschedulable > 0 && room > 0 {
+			t.Fatalf("%d are placed and %d fit nowhere, and there is room for %d\n%+v %+v", placed, got.Unschedulable, room, r, *r.Preferences)
 		}
 	}
 }
