@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -66,13 +68,11 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	var wg sync.WaitGroup
 	for _, s := range o.Servers {
 		for range o.Ready {
-			wg.Go(func() { a.keepReady(ctx, s) })
+			wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { a.keepReady(ctx, s) }))
 		}
 	}
-	wg.Go(func() {
-		<-ctx.Done()
-		_ = server.Close() // all connections end
-	})
+	end := context.AfterFunc(ctx, func() { _ = server.Close() }) // all connections end
+	defer end()
 	err := server.Serve(&listener{ctx, a.accepted})
 	cancel()
 	wg.Wait()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -138,7 +140,9 @@ func (h *Hub) add(cluster types.UID, conn net.Conn, version string) {
 	m.ready, m.last, m.version = append(m.ready, c), time.Now(), version
 	close(m.came)
 	m.came = make(chan struct{})
-	go h.watch(cluster, c)
+	go func() {
+		_ = supervisor.Protect(context.Background(), "tunnel", func() error { h.watch(cluster, c); return nil }) // it is logged and counted
+	}()
 }
 
 // readyConn is a connection that nobody uses yet.
