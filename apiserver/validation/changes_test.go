@@ -134,21 +134,18 @@ func TestTolerationsOfPolicies(t *testing.T) {
 // With workloadAffinity Required all is in the same clusters: they cannot be in more groups than there may be clusters, whatever these are
 // grouped by. Without it each object has clusters of its own.
 func TestWorkloadAffinityAndSpread(t *testing.T) {
-	for constraints, want := range map[string]string{
-		"[{spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 2}]":                                   "",
-		"[{spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 3}]":                                   "spec.spreadConstraints[1].minGroups",
-		"[{spreadBy: Region, minGroups: 3}, {spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 4}]": "spec.spreadConstraints[0].minGroups spec.spreadConstraints[2].minGroups",
-		"[{spreadBy: Cluster, minGroups: 2}, {spreadBy: Zone, minGroups: 3}]":                                   "", // as many clusters as it takes
-		"[{spreadBy: Zone, maxGroups: 2}, {spreadBy: Region, minGroups: 3}]":                                    "", // the clusters are not bounded
-		"[{spreadBy: Zone, maxGroups: 3, minGroups: 3}, {spreadBy: Cluster, minGroups: 3, maxGroups: 3}]":       "",
-		"[{spreadBy: Zone, minGroups: 1}, {spreadBy: Cluster, maxGroups: 0}]":                                   "spec.spreadConstraints[1].maxGroups spec.spreadConstraints[0].minGroups",
+	for _, c := range []struct{ constraints, want string }{
+		{"{spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 2}", ""},
+		{"{spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 3}", "spec.spreadConstraints[1].minGroups"},
+		{"{spreadBy: Region, minGroups: 3}, {spreadBy: Cluster, maxGroups: 2}, {spreadBy: Zone, minGroups: 4}",
+			"spec.spreadConstraints[0].minGroups spec.spreadConstraints[2].minGroups"},
+		{"{spreadBy: Cluster, minGroups: 2}, {spreadBy: Zone, minGroups: 3}", ""}, // as many clusters as it takes
+		{"{spreadBy: Zone, maxGroups: 2}, {spreadBy: Region, minGroups: 3}", ""},  // the clusters are not bounded
+		{"{spreadBy: Zone, maxGroups: 3, minGroups: 3}, {spreadBy: Cluster, minGroups: 3, maxGroups: 3}", ""},
 	} {
-		for affinity, want := range map[string]string{"Required": want, "Preferred": "", "None": ""} {
-			if strings.Contains(constraints, "maxGroups: 0") && want == "" {
-				want = "spec.spreadConstraints[1].maxGroups"
-			}
-			if got := fields(ValidatePlacementPolicy(policy(t, goodSelector+"\nworkloadAffinity: "+affinity+"\nspreadConstraints: "+constraints))); got != want {
-				t.Errorf("%s %s: faults at %q, want %q", affinity, constraints, got, want)
+		for affinity, want := range map[string]string{"Required": c.want, "Preferred": "", "None": ""} {
+			if got := fields(ValidatePlacementPolicy(policy(t, goodSelector+"\nworkloadAffinity: "+affinity+"\nspreadConstraints: ["+c.constraints+"]"))); got != want {
+				t.Errorf("%s %s: faults at %q, want %q", affinity, c.constraints, got, want)
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func TestHostsAreRefusedForAReason(t *testing.T) {
 			want     string
 		}{"settings": {n.ValidateSettings, want.settings}, "rules": {n.ValidateHosts, want.rules}} {
 			errs := c.validate("shop", []string{"ok.example.com", host}, nil, hostPath)
-			if (len(errs) == 0) != (c.want == "") || len(errs) > 0 && (len(errs) != 1 || errs[0].Field != "hosts[1]" || errs[0].BadValue != host || !strings.Contains(errs[0].Detail, c.want)) {
+			if (len(errs) == 0) != (c.want == "") || len(errs) > 0 && (len(errs) != 1 || errs[0].Field != "hosts[1]" || errs[0].BadValue != host ||
+				!strings.Contains(errs[0].Detail, c.want)) {
 				t.Errorf("%s: %q: %v, want %q", kind, host, errs, c.want)
 			}
 			if errs := c.validate("shop", []string{host}, []string{"b", host}, hostPath); len(errs) > 0 {

@@ -52,7 +52,8 @@ var checkedKinds = map[string]checked{
 }
 
 var (
-	someTexts = strings.Fields("a east-a East east/a * 10.0.0.0/8 10.0.0.1/8 example.com example.com:6443 /spec/replicas /metadata/labels/a add move test apps/v1 v1 Deployment Job " +
+	someTexts = strings.Fields("a east-a East east/a * 10.0.0.0/8 10.0.0.1/8 example.com example.com:6443 " +
+		"/spec/replicas /metadata/labels/a add move test apps/v1 v1 Deployment Job " +
 		"Zone Cluster Required Exists Equal NoExecute HTTP TCP DNS Shift Isolate Zones MON-09:00-12:00 2026-12-24 UTC @daily Pull Weighted")
 	someNumbers = []int64{-1, 0, 0, 1, 1, 2, 30, 60, 1001, 1 << 30}
 )
@@ -245,8 +246,16 @@ func TestOnlyChangedAnnotationsAreChecked(t *testing.T) {
 		v1beta1.DNSAnnotation:                   {`{}`, `{"ttlSeconds":0}`, `{"hosts":[""]}`},
 		v1beta1.FallbackAnnotation:              {"true", "yes", ""},
 		v1beta1.FallbackBelowAnnotation:         {"50%", "0%", ""},
-		v1beta1.ClusterSetIPAnnotation:          {"auto", "10.0.0.1", "10.0.0"},
+		v1beta1.ClusterSetIPAnnotation:          {"auto", "10.0.0", "10.0.0.1,10.0.0.2"},
 		"example.com/of-somebody-else":          {"{", "[", ""},
+	}
+	for key, of := range values {
+		for i, value := range of { // the first is good
+			alone := ValidateAnnotations(map[string]string{key: value})
+			if good := i == 0 || strings.HasPrefix(key, "example.com/"); good != (len(alone) == 0) {
+				t.Errorf("%s %q: %v, want that it is good: %t", key, value, alone, good)
+			}
+		}
 	}
 	r := rand.New(rand.NewPCG(11, 12))
 	some := func() map[string]string {
@@ -289,7 +298,8 @@ func TestTaintsAreThereOnce(t *testing.T) {
 	for range 500 {
 		object, distinct := cluster("east", "::/0", "a"), map[string]bool{}
 		for range r.IntN(6) {
-			taint := corev1.Taint{Key: []string{"a", "b"}[r.IntN(2)], Value: []string{"", "x"}[r.IntN(2)], Effect: []corev1.TaintEffect{"NoSchedule", "NoExecute"}[r.IntN(2)]}
+			taint := corev1.Taint{Key: []string{"a", "b"}[r.IntN(2)], Value: []string{"", "x"}[r.IntN(2)], Effect: []corev1.TaintEffect{"NoSchedule",
+				"NoExecute"}[r.IntN(2)]}
 			object.Spec.Taints = append(object.Spec.Taints, taint)
 			distinct[taint.Key+string(taint.Effect)] = true
 		}

@@ -71,7 +71,8 @@ func TestFailoverReadinessStaysWhatItIsAbout(t *testing.T) {
 func TestFailoverReadinessStatus(t *testing.T) {
 	old := readiness("east/a", "")
 	condition := func(change func(*metav1.Condition)) []metav1.Condition {
-		c := metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: metav1.Unix(1, 0)}
+		c := metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived,
+			LastTransitionTime: metav1.Unix(1, 0)}
 		change(&c)
 		return []metav1.Condition{c}
 	}

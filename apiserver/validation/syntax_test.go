@@ -51,7 +51,8 @@ func mayChange(tokens []string) bool {
 
 // What an override says it changes must be a JSON pointer, letter by letter, to what is its own; what it only reads may be anything.
 func TestPointersOfOverrides(t *testing.T) {
-	words := strings.Fields("/ / / ~0 ~1 ~ ~2 a b metadata labels annotations status kind apiVersion spec federation.kubernetes.io federation.kubernetes.io~1a federation.alpha.kubernetes.io~1b")
+	words := strings.Fields("/ / / ~0 ~1 ~ ~2 a b metadata labels annotations status kind apiVersion spec " +
+		"federation.kubernetes.io federation.kubernetes.io~1a federation.alpha.kubernetes.io~1b")
 	r := rand.New(rand.NewPCG(15, 16))
 	count := map[string]int{}
 	for range 20_000 {
@@ -79,7 +80,8 @@ func TestPointersOfOverrides(t *testing.T) {
 // The placement says how many replicas of a divided kind a cluster has, and nobody what kind of Secret it is: no operation changes these, where
 // such objects are selected. Everything else of spec is the override's, in custom kinds of the same names, too.
 func TestOverridesLeaveTheirKindsFieldAlone(t *testing.T) {
-	fixed := map[string]string{"ReplicaSet": "/spec/replicas", "Deployment": "/spec/replicas", "StatefulSet": "/spec/replicas", "Job": "/spec/parallelism", "Secret": "/type"}
+	fixed := map[string]string{"ReplicaSet": "/spec/replicas", "Deployment": "/spec/replicas", "StatefulSet": "/spec/replicas",
+		"Job": "/spec/parallelism", "Secret": "/type"}
 	selectable := []v1beta1.ResourceSelector{{APIVersion: "example.com/v1", Kind: "Deployment"}, {APIVersion: "example.com/v1", Kind: "Secret"}}
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Kind != "Namespace" {
@@ -94,7 +96,8 @@ func TestOverridesLeaveTheirKindsFieldAlone(t *testing.T) {
 		for _, pointer := range []string{"/spec/replicas", "/spec/parallelism", "/type", "/spec/replicas/a", "/spec/completions"} {
 			for operation, changes := range map[string]bool{
 				`{op: add, path: %s, value: 1}`: true, `{op: replace, path: %s, value: 1}`: true, `{op: remove, path: %s}`: true, `{op: test, path: %s, value: 1}`: false,
-				`{op: move, path: /spec/x, from: %s}`: true, `{op: copy, path: /spec/x, from: %s}`: false, `{op: move, from: /spec/x, path: %s}`: true, `{op: copy, from: /spec/x, path: %s}`: true,
+				`{op: move, path: /spec/x, from: %s}`: true, `{op: copy, path: /spec/x, from: %s}`: false, `{op: move, from: /spec/x, path: %s}`: true,
+				`{op: copy, from: /spec/x, path: %s}`: true,
 			} {
 				p := policy(t, fmt.Sprintf("{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], overrides: [{jsonPatch: [%s]}]}", fmt.Sprintf(operation, pointer)))
 				p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, selector)
@@ -133,7 +136,8 @@ func TestOnlyFederatedKindsOfKubernetesAreSelected(t *testing.T) {
 
 // The address of a cluster is what stands for the host in a URL, with a port that there is; an IPv6 address may stand there without brackets.
 func TestServerAddressesAreHostsOfURLs(t *testing.T) {
-	hosts := []string{"example.com", "a", "a-b.c", "A", "a_b", "-a", "a..b", "192.0.2.1", "2001:db8::1", "[2001:db8::1]", "::1", "[::1]", "", "https://a", "a/b", "a?b", "a#b", "u@a", "a b", "%41"}
+	hosts := []string{"example.com", "a", "a-b.c", "A", "a_b", "-a", "a..b", "192.0.2.1", "2001:db8::1", "[2001:db8::1]", "::1", "[::1]", "",
+		"https://a", "a/b", "a?b", "a#b", "u@a", "a b", "%41"}
 	ports := []string{"", ":", ":0", ":1", ":6443", ":65535", ":65536", ":a", ":-1", ":1:1", ": 1", ":1/"}
 	good := 0
 	for _, host := range hosts {
@@ -156,7 +160,8 @@ func TestServerAddressesAreHostsOfURLs(t *testing.T) {
 			if accepted {
 				good++
 			}
-			if plain := !strings.ContainsAny(host, "/?#@%_ A") && host != "-a" && host != "a..b" && host != "[2001:db8::1]" && host != "[::1]"; possible && plain && !accepted {
+			if plain := !strings.ContainsAny(host, "/?#@%_ A") && host != "-a" && host != "a..b" && host != "[2001:db8::1]" && host != "[::1]"; possible &&
+				plain && !accepted {
 				t.Errorf("%q is refused", address)
 			}
 		}
@@ -235,7 +240,8 @@ func TestAnnotationsWithoutEffectAreWarnedOf(t *testing.T) {
 		"services": {true, true}, "ingresses.networking.k8s.io": {true, false}, "deployments.apps": {false, false}, "secrets": {false, false},
 	} {
 		for key, counts := range map[string]bool{
-			v1beta1.DNSAnnotation: kinds.dns, v1beta1.FallbackAnnotation: kinds.service, v1beta1.FallbackBelowAnnotation: kinds.service, v1beta1.ClusterSetIPAnnotation: kinds.service,
+			v1beta1.DNSAnnotation: kinds.dns, v1beta1.FallbackAnnotation: kinds.service, v1beta1.FallbackBelowAnnotation: kinds.service,
+			v1beta1.ClusterSetIPAnnotation:    kinds.service,
 			v1beta1.ClusterSelectorAnnotation: true,
 		} {
 			now := map[string]string{key: "x"}
