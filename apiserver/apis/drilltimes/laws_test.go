@@ -170,3 +170,20 @@ func TestDurationOfDrills(t *testing.T) {
 		}
 	}
 }
+
+// A day begins where clocks go forward at midnight, too: an hour later, and the day after follows.
+func TestMidnightThatIsNotThere(t *testing.T) {
+	for zone, day := range map[string]time.Time{"America/Havana": time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC), "America/Santiago": time.Date(2026, 9, 6, 12, 0, 0, 0, time.UTC)} {
+		in, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begins := midnight(day.In(in))
+		if got, want := begins.Format("2006-01-02 15:04"), day.Format("2006-01-02")+" 01:00"; got != want {
+			t.Errorf("%s: %s, want %s", zone, got, want)
+		}
+		if next := midnight(begins.AddDate(0, 0, 1)); next.Day() != day.Day()+1 || next.Hour() != 0 {
+			t.Errorf("%s: the next day begins at %s", zone, next)
+		}
+	}
+}

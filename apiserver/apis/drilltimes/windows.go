@@ -134,8 +134,12 @@ func (w *Windows) allowedUntil(at time.Time) (last time.Time) {
 	return last
 }
 
-// midnight returns when the day of a time begins.
+// midnight returns when the day of a time begins: where clocks go forward at midnight, that is an hour later.
 func midnight(t time.Time) time.Time {
 	y, m, d := t.Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+	begins := time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+	if begins.Day() != d {
+		_, begins = begins.ZoneBounds()
+	}
+	return begins
 }
