@@ -63,7 +63,7 @@ func left(nodes []Node, pods []Pod) (all []Amounts) {
 	return all
 }
 
-// Of up to MaxClasses sorts of nodes nothing is lost: each node's room is told, to the last unit, in classes from the largest to the smallest.
+// Summarize loses nothing of up to MaxClasses sorts of nodes: the classes have each node's room, to the last unit, from the largest to the smallest.
 func TestSummarize_FewSortsOfNodesAreToldExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -95,7 +95,7 @@ func TestSummarize_FewSortsOfNodesAreToldExactly(t *testing.T) {
 	}
 }
 
-// Of many sorts of nodes each is told to have no more than it has, none is left out, and the same is told whatever the order of nodes and pods.
+// Summarize never gives a node more room than it has and omits none, however many sorts there are; the order of nodes and pods does not matter.
 func TestSummarize_ManySortsOfNodes(t *testing.T) {
 	random, full := rand.New(rand.NewPCG(2, 1)), 0
 	for range 300 {
@@ -117,7 +117,7 @@ func TestSummarize_ManySortsOfNodes(t *testing.T) {
 			told += c.Nodes
 		}
 		if int(told) != len(is) {
-			t.Fatalf("%d nodes are told of, want %d", told, len(is))
+			t.Fatalf("the classes have %d nodes, want %d", told, len(is))
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, "example.com/a"} {
 			checkTold(t, name, s.Free, is)
@@ -144,7 +144,7 @@ func checkTold(t *testing.T, name corev1.ResourceName, classes []v1beta1.NodeCla
 	slices.Sort(is)
 	for i := range told {
 		if told[i] > is[i] {
-			t.Fatalf("of %s the nodes have %v, and are told to have %v", name, is, told)
+			t.Fatalf("of %s the nodes have %v, and the classes %v", name, is, told)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func TestCopiesAreMarked(t *testing.T) {
 	}
 }
 
-// Of names that no cluster has each is told once, in order, and of very many the first ten and how many more there are.
+// UnknownClusters lists each name that no cluster has once, in order; of very many, the first ten and the number of the others.
 func TestUnknownClustersAreTold(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	path := field.NewPath("spec", "clusters")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// A decision is told in the order in which it matters: whether all clusters have it, which numbers changed, how many more, and what fits nowhere.
+// The summary of a decision begins with what matters most: whether all clusters have it, which numbers changed, how many more, and what fits nowhere.
 func TestPlacementDecisionsAreTold(t *testing.T) {
 	for want, d := range map[string]PlacementDecision{
 		"":                           {Cause: "created"},
@@ -140,7 +140,7 @@ func TestPreferencesOfAClusterAreItsOwn(t *testing.T) {
 	}
 }
 
-// What is published of a federation is read as it is, and what is missing or no number is told by its key.
+// ParseInfo reads what the federation publishes; its error names the key of a value that is missing or is not a number.
 func TestInfoIsReadWhateverItIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 12))
 	duration := func() time.Duration { return time.Duration(r.IntN(100000)) * time.Millisecond }

@@ -149,7 +149,7 @@ func TestPrintableIsTheOracles(t *testing.T) {
 	}
 }
 
-// Of the clusters in which an object is not as desired those are told that come first, as many as fit, and how many there are besides.
+// The message lists the first clusters in which an object is out of sync, as many as fit, and the number of the others.
 func TestOutOfSyncTellsTheFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 17))
 	for range 300 {
