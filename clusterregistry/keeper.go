@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -211,15 +210,12 @@ func (k *keeper) updateLink() error {
 
 // updateLinkToAgent is updateLink for a cluster whose agent connects to us.
 func (k *keeper) updateLinkToAgent() error {
-	hub, uid := k.registry.options.Tunnel, k.known.UID
+	hub := k.registry.options.Tunnel
 	if hub == nil {
 		return fmt.Errorf("spec.connection is %s, and this process of the federation takes no agents", v1beta1.ConnectionPull)
 	}
 	k.secretRead = ""
-	return k.linkBy(&rest.Config{
-		Host: "http://" + string(uid) + ".agent.invalid", // the agent knows the address itself
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return hub.Dial(ctx, uid) },
-	}, "")
+	return k.linkBy(credential.ThroughAgent(k.known.UID, hub.Dial), "")
 }
 
 // linkBy makes a link, unless there is one that connects in the same way.

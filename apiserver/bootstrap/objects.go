@@ -141,19 +141,15 @@ func loadBalancersRole() *rbacv1.Role {
 }
 
 // loadBalancers are the accounts of load balancers.
-func agents() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AgentsGroup}}
+func loadBalancers() []rbacv1.Subject {
+	return group("system:serviceaccounts:" + v1beta1.LoadBalancersNamespace)
 }
 
-// agentBootstrapRole is the name of the role of bootstrap tokens, and of its binding.
+// agentBootstrapRole is the name of the role of agents' bootstrap tokens, and of its binding.
 const agentBootstrapRole = "system:federation:cluster-agent-bootstrap"
 
-func bootstrapTokens() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.BootstrapGroups}}
-}
-
-func loadBalancers() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + v1beta1.LoadBalancersNamespace}}
+func group(name string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}}
 }
 
 // role lets the controllers manage the federation's own objects in its namespace.
@@ -178,7 +174,7 @@ func clusterRoleBinding(name string, to []rbacv1.Subject) *rbacv1.ClusterRoleBin
 func adminsBinding() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.AdminsGroup},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: v1beta1.AdminsGroup}},
+		Subjects:   group(v1beta1.AdminsGroup),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}
 }

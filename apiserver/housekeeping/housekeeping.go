@@ -1,8 +1,8 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is incomplete: namespaces end when
 // they are deleted, orphaned dependents are collected, quotas are counted, cluster roles aggregate, each namespace has its
-// default service account and the CA certificate. Three controllers are our own: one signs the certificates of agents; one gives the federation's controllers
-// permissions for custom kinds, as they come and go; the other gives cluster IPs to Services stored before the federation gave
-// any.
+// default service account and the CA certificate. Three controllers are our own: one signs the certificates of agents; one gives
+// the federation's controllers permissions for custom kinds, as they come and go; one gives cluster IPs to Services stored before
+// the federation gave any.
 //
 // They run in the apiserver's process, with its own permissions. With an external etcd each apiserver waits for a Lease, and
 // one of them works.
@@ -78,7 +78,7 @@ func Run(ctx context.Context, config *restclient.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	objectsOfAll, err := dynamic.NewForConfig(config)
+	anyKind, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Run(ctx context.Context, config *restclient.Config, o Options) error {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, resync, informers.WithTransform(dropUnread))
 	objects := informerfactory.NewInformerFactory(factory, metadatainformer.NewSharedInformerFactory(meta, resync))
-	s := &set{kube: kube, dynamic: objectsOfAll, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
+	s := &set{kube: kube, dynamic: anyKind, metadata: meta, informers: factory, objects: objects, started: make(chan struct{})}
 	workers, err := s.controllers(ctx, o)
 	if err != nil {
 		return err

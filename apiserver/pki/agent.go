@@ -1,12 +1,10 @@
 package pki
 
 import (
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
-	"math/big"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -22,20 +20,15 @@ func (f *Files) SignClient(r *x509.CertificateRequest, uid string, lifetime time
 	if err != nil {
 		return nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
 	now := time.Now()
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial,
+	der, err := ca.sign(&x509.Certificate{
 		Subject: pkix.Name{
 			CommonName: r.Subject.CommonName, Organization: r.Subject.Organization,
 			ExtraNames: []pkix.AttributeTypeAndValue{{Type: uidAttribute, Value: uid}},
 		},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
-	}, ca.cert, r.PublicKey, ca.key)
+	}, r.PublicKey)
 	if err != nil {
 		return nil, err
 	}

@@ -46,18 +46,23 @@ func newPair(template *x509.Certificate, parent *pair) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return nil, err
-	}
 	if parent == nil {
 		parent = &pair{template, key}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent.cert, key.Public(), parent.key)
+	der, err := parent.sign(template, key.Public())
 	if err != nil {
 		return nil, err
 	}
 	made, err := x509.ParseCertificate(der)
 	return &pair{made, key}, err
+}
+
+// sign returns a certificate in DER for a public key, with a serial number of its own.
+func (p *pair) sign(template *x509.Certificate, public crypto.PublicKey) (der []byte, err error) {
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return nil, err
+	}
+	return x509.CreateCertificate(rand.Reader, template, p.cert, public, p.key)
 }
 
 func (p *pair) write(certPath, keyPath string) error {

@@ -1,15 +1,18 @@
 package credential
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -43,6 +46,15 @@ func Config(c *v1beta1.Cluster, secret *corev1.Secret, client []netip.Addr) (*re
 	token := config.BearerToken
 	config.Host, config.APIPath, config.BearerToken = host, "", ""
 	return config, token, nil
+}
+
+// ThroughAgent returns how a client reaches a cluster whose agent connects to the federation: dial returns a connection through that of the Cluster with a
+// UID. The agent knows the address, and has the credential.
+func ThroughAgent(cluster types.UID, dial func(ctx context.Context, cluster types.UID) (net.Conn, error)) *rest.Config {
+	return &rest.Config{
+		Host: "http://" + string(cluster) + ".agent.invalid",
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, cluster) },
+	}
 }
 
 func fromSecret(secret *corev1.Secret) (*rest.Config, error) {

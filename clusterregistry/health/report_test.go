@@ -94,8 +94,10 @@ func TestStillHolds(t *testing.T) {
 		change func(*v1beta1.Cluster)
 		holds  bool
 	}{
-		"nothing":               {func(*v1beta1.Cluster) {}, true},
-		"a condition of others": {func(c *v1beta1.Cluster) { c.Status.Conditions = append(c.Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterPartiallyReachable}) }, true},
+		"nothing": {func(*v1beta1.Cluster) {}, true},
+		"a condition of others": {func(c *v1beta1.Cluster) {
+			c.Status.Conditions = append(c.Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterPartiallyReachable})
+		}, true},
 		"its room":              {func(c *v1beta1.Cluster) { c.Status.Capacity = &v1beta1.ClusterCapacity{} }, true},
 		"an annotation":         {func(c *v1beta1.Cluster) { c.Annotations = map[string]string{"a": "b"} }, true},
 		"another Cluster":       {func(c *v1beta1.Cluster) { c.UID = "other" }, false},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -76,16 +74,9 @@ func (a *agent) addToJoin(ctx context.Context, federation *rest.Config, core kub
 	}
 	r.Also = append(r.Also, &unstructured.Unstructured{Object: bootstrap})
 	text := strings.NewReplacer("CLUSTER", r.Name, "ACCOUNT", a.account, "IMAGE", a.image).Replace(withoutComments(manifests.Agent))
-	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		obj := &unstructured.Unstructured{}
-		if err := documents.Decode(&obj.Object); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		r.Also = append(r.Also, obj)
-	}
+	objects, err := decodeObjects([]byte(text))
+	r.Also = append(r.Also, objects...)
+	return err
 }
 
 // withoutComments returns YAML without the lines that are comments, which have words that are replaced elsewhere.

@@ -120,18 +120,24 @@ func (a *nodeAgent) objects(server string) (out []*unstructured.Unstructured, er
 		before, daemonSet, _ := bytes.Cut(all, []byte("---\napiVersion: apps/v1\n"))
 		all = slices.Concat(before, []byte("---\n"), manifests.NodeAgentBlackhole, []byte("---\napiVersion: apps/v1\n"), daemonSet)
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(all), 4096)
+	out, err = decodeObjects(all)
+	for _, obj := range out {
+		if obj.GetKind() == "DaemonSet" && err == nil {
+			obj.Object, err = a.setFlags(obj.Object, u)
+		}
+	}
+	return out, err
+}
+
+// decodeObjects returns the objects of a manifest.
+func decodeObjects(manifest []byte) (out []*unstructured.Unstructured, err error) {
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
 		obj := &unstructured.Unstructured{}
 		if err := documents.Decode(&obj.Object); err == io.EOF {
 			return out, nil
 		} else if err != nil {
 			return nil, err
-		}
-		if obj.GetKind() == "DaemonSet" {
-			if obj.Object, err = a.setFlags(obj.Object, u); err != nil {
-				return nil, err
-			}
 		}
 		out = append(out, obj)
 	}

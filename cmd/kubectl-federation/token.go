@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -65,11 +64,7 @@ func (o *tokenCommand) create(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	c, err := toCluster(u)
+	c, err := f.cluster(ctx, name)
 	if err != nil {
 		return err
 	}

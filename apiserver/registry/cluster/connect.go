@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/credential"
 )
 
 // Tunnel has the connections of agents of clusters, by the UID of the Cluster.
@@ -73,13 +75,10 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { r.tunnel.Park(w, q, c.UID) }), nil
 }
 
-// AgentHost returns the URL of a cluster's API as its agent is asked for it: the agent knows the address itself.
-func AgentHost(cluster string) string { return "http://" + cluster + ".agent.invalid" }
-
-// DialAgent returns what dials the API of a cluster through its agent.
-func DialAgent(tunnel Tunnel, c *v1beta1.Cluster) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+// AgentConfig returns how a cluster is reached whose agent connects to the federation.
+func AgentConfig(tunnel Tunnel, c *v1beta1.Cluster) (*restclient.Config, error) {
 	if tunnel == nil {
 		return nil, fmt.Errorf("spec.connection is %s, and no agents connect to this process of the federation: it has no controllers", v1beta1.ConnectionPull)
 	}
-	return func(ctx context.Context, _, _ string) (net.Conn, error) { return tunnel.Dial(ctx, c.UID) }, nil
+	return credential.ThroughAgent(c.UID, tunnel.Dial), nil
 }

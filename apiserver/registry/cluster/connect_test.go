@@ -30,7 +30,9 @@ func (o oneCluster) Get(_ context.Context, name string, _ *metav1.GetOptions) (r
 // parkedAs notes for which Cluster a connection was taken.
 type parkedAs struct{ cluster types.UID }
 
-func (p *parkedAs) Park(_ http.ResponseWriter, _ *http.Request, cluster types.UID) { p.cluster = cluster }
+func (p *parkedAs) Park(_ http.ResponseWriter, _ *http.Request, cluster types.UID) {
+	p.cluster = cluster
+}
 
 func (*parkedAs) Dial(context.Context, types.UID) (net.Conn, error) { return nil, net.ErrClosed }
 

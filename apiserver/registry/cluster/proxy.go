@@ -150,12 +150,12 @@ func upgradeTransport(config *restclient.Config, through *http.Transport) (proxy
 // from the Secret; or its agent.
 func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*restclient.Config, error) {
 	if c.IsPull() {
-		dial, err := DialAgent(r.tunnel, c)
+		config, err := AgentConfig(r.tunnel, c)
 		if err != nil {
 			return nil, err
 		}
-		// Each request has a connection of its own, which ends with it.
-		return &restclient.Config{Host: AgentHost(c.Name), Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, nil
+		config.Transport, config.Dial = &http.Transport{DialContext: config.Dial, DisableKeepAlives: true}, nil // each request has a connection of its own, which ends with it
+		return config, nil
 	}
 	if c.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef is not set: join the cluster again")

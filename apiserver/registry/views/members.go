@@ -93,11 +93,11 @@ func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
 		return l, nil
 	}
 	if c.IsPull() {
-		dial, err := cluster.DialAgent(m.tunnel, c)
+		config, err := cluster.AgentConfig(m.tunnel, c)
 		if err != nil {
 			return nil, err
 		}
-		return m.keep(c, &restclient.Config{Host: cluster.AgentHost(c.Name), Dial: dial}, "")
+		return m.keep(c, config, "")
 	}
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("spec.secretRef is not set: join the cluster again")
