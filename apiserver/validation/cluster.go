@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"reflect"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -133,8 +134,8 @@ func validateNetworks(networks []string, path *field.Path) (errs field.ErrorList
 		errs = append(errs, field.TooMany(path, len(networks), maxNetworks))
 	}
 	return append(errs, eachOnce(networks, path, func(cidr string, path *field.Path) field.ErrorList {
-		if n, err := netip.ParsePrefix(cidr); err != nil || n != n.Masked() {
-			return field.ErrorList{field.Invalid(path, cidr, "must be a network in CIDR notation, without bits of a host, such as 192.0.2.0/24 or 2001:db8::/32")}
+		if n, err := netip.ParsePrefix(cidr); err != nil || n != n.Masked() || n.Addr().Is4In6() {
+			return field.ErrorList{field.Invalid(path, cidr, "must be a network in CIDR notation, without bits of a host and IPv4 not as IPv6, such as 192.0.2.0/24 or 2001:db8::/32")}
 		}
 		return nil
 	})...)
@@ -157,24 +158,19 @@ func validateClientCIDR(cidr string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateServerAddress accepts host, host:port, IP and IP:port; an IPv6 address with a port is in
-// brackets.
+// validateServerAddress accepts host, host:port, IP and IP:port; an IPv6 address with a port, and nothing else, is in brackets.
 func validateServerAddress(address string, path *field.Path) field.ErrorList {
-	host := address
-	if _, err := netip.ParseAddr(address); err == nil {
-		return nil
-	}
+	host, bracketed := address, strings.HasPrefix(address, "[")
 	if h, port, err := net.SplitHostPort(address); err == nil {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return field.ErrorList{field.Invalid(path, address, "the port must be a number from 1 to 65535")}
 		}
 		host = h
 	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return nil
-	}
-	if len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return field.ErrorList{field.Invalid(path, address, "must be host, host:port, IP or IP:port, without a scheme or path")}
+	ip, err := netip.ParseAddr(host)
+	isIP := err == nil && ip.Zone() == "" && bracketed == (host != address && ip.Is6())
+	if !isIP && (bracketed || len(validation.IsDNS1123Subdomain(host)) > 0) {
+		return field.ErrorList{field.Invalid(path, address, "must be host, host:port, IP or IP:port, without a scheme, path or zone")}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package validation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -67,7 +68,7 @@ func validateScheduleSpec(s *v1beta1.FailoverDrillScheduleSpec, path *field.Path
 func truncated(text string) string {
 	const most = 60
 	if len(text) > most {
-		return text[:most] + "…"
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }
@@ -109,8 +110,11 @@ func validateWindows(w *v1beta1.DrillWindows, path *field.Path) (errs field.Erro
 	if _, err := drilltimes.ParseZone(w.TimeZone); err != nil {
 		errs = append(errs, field.Invalid(path.Child("timeZone"), truncated(*w.TimeZone), "must be a name of the IANA time zone database, as Europe/Berlin"))
 	}
-	for name, texts := range map[string][]string{"allowedWindows": w.AllowedWindows, "blockedWindows": w.BlockedWindows} {
-		path := path.Child(name)
+	for _, windows := range []struct {
+		name  string
+		texts []string
+	}{{"allowedWindows", w.AllowedWindows}, {"blockedWindows", w.BlockedWindows}} {
+		path, texts := path.Child(windows.name), windows.texts
 		if len(texts) > maxWindows {
 			errs = append(errs, field.TooMany(path, len(texts), maxWindows))
 			continue

@@ -49,3 +49,17 @@ func TestFailoverDrillSchedule(t *testing.T) {
 		t.Errorf("a long name: %v", got)
 	}
 }
+
+// What is wrong with windows is told in the order of the fields, each time, and a long one is cut between letters.
+func TestFaultsOfWindowsAreInOrder(t *testing.T) {
+	long := "a" + strings.Repeat("ü", 100)
+	for range 20 {
+		errs := validateWindows(&v1beta1.DrillWindows{AllowedWindows: []string{long}, BlockedWindows: []string{"y"}}, nil)
+		if got := fields(errs); got != "allowedWindows[0] blockedWindows[0]" {
+			t.Fatalf("faults at %s", got)
+		}
+		if shown := errs[0].BadValue.(string); shown != "a"+strings.Repeat("ü", 29)+"…" {
+			t.Fatalf("%q", shown)
+		}
+	}
+}

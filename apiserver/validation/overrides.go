@@ -93,7 +93,7 @@ func validateOperation(o v1beta1.JSONPatchOperation, at *field.Path) field.Error
 	switch o.Op {
 	case opMove, opCopy:
 		errs = append(errs, validatePointer(o.From, o.Op == opMove, from)...)
-		if strings.HasPrefix(o.Path, o.From+"/") {
+		if o.From != "" && strings.HasPrefix(o.Path, o.From+"/") {
 			errs = append(errs, field.Invalid(at.Child("path"), o.Path, "must not be below from: nothing can be moved or copied into itself"))
 		}
 	case opAdd, opReplace, opTest:

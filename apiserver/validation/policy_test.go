@@ -134,6 +134,13 @@ func TestFaultsOfOperations(t *testing.T) {
 	}
 }
 
+// What lacks from is told that, and not that its path is below from as well.
+func TestOneFaultWithoutFrom(t *testing.T) {
+	if got := fields(validateOperation(v1beta1.JSONPatchOperation{Op: "copy", Path: "/spec/a"}, nil)); got != "from" {
+		t.Errorf("faults at %s, want from alone", got)
+	}
+}
+
 // A Secret's type decides whether it is federated, and what reads it.
 func TestOverridesKeepTheTypeOfSecrets(t *testing.T) {
 	const secrets = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}]`

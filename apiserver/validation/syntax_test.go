@@ -136,9 +136,10 @@ func TestOnlyFederatedKindsOfKubernetesAreSelected(t *testing.T) {
 
 // The address of a cluster is what stands for the host in a URL, with a port that there is; an IPv6 address may stand there without brackets.
 func TestServerAddressesAreHostsOfURLs(t *testing.T) {
-	hosts := []string{"example.com", "a", "a-b.c", "A", "a_b", "-a", "a..b", "192.0.2.1", "2001:db8::1", "[2001:db8::1]", "::1", "[::1]", "",
+	hosts := []string{"example.com", "a", "a-b.c", "A", "a_b", "-a", "a..b", "192.0.2.1", "2001:db8::1", "[2001:db8::1]", "::1", "[::1]", "fe80::1%eth0",
+		"[fe80::1%eth0]", "[example.com]", "[192.0.2.1]", "",
 		"https://a", "a/b", "a?b", "a#b", "u@a", "a b", "%41"}
-	ports := []string{"", ":", ":0", ":1", ":6443", ":65535", ":65536", ":a", ":-1", ":1:1", ": 1", ":1/"}
+	ports := []string{"", ":", ":0", ":1", ":6443", ":65535", ":65536", ":a", ":-1", ":+1", ":1:1", ": 1", ":1/"}
 	good := 0
 	for _, host := range hosts {
 		for _, port := range ports {
@@ -195,6 +196,9 @@ func TestNetworksAreAsTheLibraryKnowsThem(t *testing.T) {
 	}
 	if refused < 300 || refused > 2700 {
 		t.Errorf("%d of 3000 are refused: this says little", refused)
+	}
+	if len(validateNetworks([]string{"::ffff:192.0.2.0/120"}, nil)) == 0 {
+		t.Error("a network of IPv4 addresses written as IPv6 ones holds no address of a load balancer, and is accepted")
 	}
 }
 

@@ -107,6 +107,10 @@ func TestWhatIsNoTime(t *testing.T) {
 			t.Errorf("window %q: %v, want %q", text, err, want)
 		}
 	}
+	if _, err := Parse(&v1beta1.DrillWindows{AllowedWindows: []string{"first", "second"}, BlockedWindows: []string{"third"}}); err == nil ||
+		!strings.Contains(err.Error(), `"first"`) {
+		t.Errorf("of three windows that are none: %v, want what is wrong with the first", err)
+	}
 	for text, want := range map[string]string{
 		"TZ=0": "time zone", "CRON_TZ=UTC 0 0 * * *": "time zone", "@every 1h": "@every", "* * *": "5 fields", "99 0 * * *": "above maximum", strings.Repeat("1,", 200) + "1 * * * *": "at most 256",
 	} {

@@ -86,7 +86,7 @@ func Parse(of *v1beta1.DrillWindows) (w *Windows, err error) {
 	read := func(texts []string) (all []Window) {
 		for _, text := range texts {
 			one, bad := ParseWindow(text)
-			if bad != nil {
+			if bad != nil && err == nil {
 				err = fmt.Errorf("%q: %w", text, bad)
 			}
 			all = append(all, one)
