@@ -1,6 +1,7 @@
 package clusterregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/limits"
@@ -136,11 +137,11 @@ func (k *keeper) refresh(ctx context.Context) bool {
 	}
 	u := obj.(*unstructured.Unstructured)
 	if k.known != nil && k.known.UID == u.GetUID() {
-		order, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), k.known.ResourceVersion)
-		if k.behind++; err != nil || order >= 0 {
+		order := cmp.Compare(resourceversion.Of(u), resourceversion.Of(k.known))
+		if k.behind++; order >= 0 {
 			k.behind = 0
 		}
-		if err == nil && order <= 0 && k.behind < restoredAfter {
+		if order <= 0 && k.behind < restoredAfter {
 			return true
 		}
 	}

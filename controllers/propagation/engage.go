@@ -141,7 +141,7 @@ func (c *Controller) removeMember(m *member) {
 // resyncUnconfirmed enqueues the objects whose writes the cache has not seen, until ctx is done.
 func (m *member) resyncUnconfirmed(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(context.Context) {
-		for _, k := range m.Unconfirmed(time.Now()) {
+		for _, k := range m.Unconfirmed() {
 			m.queue.Add(k)
 		}
 	}, resourceversion.Believed/10)

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/shards/plan"
 )
 
@@ -113,7 +113,7 @@ func newerVersion(a, b *coordinationv1.Lease) *coordinationv1.Lease {
 	case b == nil:
 		return a
 	}
-	if order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion); err == nil && order > 0 {
+	if resourceversion.Of(a) > resourceversion.Of(b) {
 		return a
 	}
 	return b

@@ -24,9 +24,6 @@ import (
 	"federation/controllers/propagation/plan"
 )
 
-// catchUp is how long a write of ours is trusted without the cache having seen it.
-const catchUp = resourceversion.Believed
-
 // Ledger is what is remembered of the copies in one member. It is safe for concurrent use.
 type Ledger struct {
 	federation string
@@ -41,7 +38,7 @@ type Ledger struct {
 type entry struct {
 	// written is the copy as our last write left it, until the cache has caught up.
 	written any
-	until   time.Time
+	left    resourceversion.Left
 	// applying: a write of ours is in flight; met is the version of the copy that the watch brought meanwhile.
 	applying bool
 	met      string
@@ -112,7 +109,7 @@ func (l *Ledger) observeLocked(k plan.Key) (*unstructured.Unstructured, *entry) 
 		cached = held.Object(obj)
 	}
 	e := l.entry(k)
-	if e.written != nil && (cached != nil && resourceversion.Of(cached) >= resourceversion.Of(held.About(e.written)) || time.Now().After(e.until)) {
+	if e.written != nil && (!e.left.Awaited() || cached != nil && !e.left.Unseen(cached)) {
 		e.written = nil
 	}
 	if e.written != nil {
@@ -169,7 +166,7 @@ func (e *entry) recordWrite(w Write) {
 	if e.gone == held.About(w.Copy).GetUID() {
 		return // it went before the response arrived
 	}
-	e.written, e.until = w.Copy, time.Now().Add(catchUp)
+	e.written, e.left = w.Copy, resourceversion.LeftAt(resourceversion.Of(held.About(w.Copy)))
 }
 
 // caughtUp reports whether the cached version is the result of our last write, which is then forgotten.
@@ -198,11 +195,11 @@ func (l *Ledger) IsNews(k plan.Key, version held.Named) bool {
 }
 
 // Unconfirmed returns the objects with a write of ours that the cache should have seen by now.
-func (l *Ledger) Unconfirmed(now time.Time) (keys []plan.Key) {
+func (l *Ledger) Unconfirmed() (keys []plan.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for k, e := range l.copies {
-		if e.written != nil && now.After(e.until) {
+		if e.written != nil && !e.left.Awaited() {
 			keys = append(keys, k)
 		}
 	}

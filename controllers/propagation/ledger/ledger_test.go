@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/propagation/plan"
 )
 
@@ -76,11 +77,11 @@ func TestObserve_OwnWriteUntilTheCacheHasIt(t *testing.T) {
 		r.cached(t, web("4")) // the store was restored from a backup
 		r.Begin(r.key)
 		r.End(r.key, Write{Copy: web("9")})
-		if unconfirmed := r.Unconfirmed(time.Now()); len(unconfirmed) != 0 {
+		if unconfirmed := r.Unconfirmed(); len(unconfirmed) != 0 {
 			t.Errorf("unconfirmed at once: %v", unconfirmed)
 		}
-		time.Sleep(catchUp + 1)
-		if unconfirmed := r.Unconfirmed(time.Now()); len(unconfirmed) != 1 {
+		time.Sleep(resourceversion.Believed)
+		if unconfirmed := r.Unconfirmed(); len(unconfirmed) != 1 {
 			t.Errorf("unconfirmed after a while: %v", unconfirmed)
 		}
 		if got := r.version(); got != "4" {
