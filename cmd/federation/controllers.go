@@ -94,11 +94,11 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	config.QPS = -1
 	took := &drill.Writes{}
 	config.Wrap(took.Wrap)
-	client, err := newClient(config)
+	client, err := manager.NewClient(config)
 	if err != nil {
 		return err
 	}
-	shared, err := newCaches(config, client, plan.All)
+	shared, err := manager.InformersOf(config, client, plan.All)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
 		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
-			return failoverplan.CutOff(clusters, o.failover.settings, time.Now())
+			return failoverplan.CutOff(clusters, o.failover.Settings, time.Now())
 		},
 		Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	}
@@ -175,7 +175,7 @@ func (c *controllers) run(ctx context.Context, shared manager.Informers) (err er
 		return nil // asked to end
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
-		Config: c.config, Recorder: c.recorder, FederationUID: c.federation, Policy: c.healthCheck.policy(), Timeout: c.healthCheck.timeout, Limits: c.memberLimits.limits(), Tunnel: c.tunnel, TokenLifetime: c.memberTokens,
+		Config: c.config, Recorder: c.recorder, FederationUID: c.federation, Policy: c.healthCheck.Policy(), Timeout: c.healthCheck.Timeout, Limits: c.memberLimits.Limits(), Tunnel: c.tunnel, TokenLifetime: c.memberTokens,
 		Report: func() bool { return !c.several || c.leads.Load() && c.leader.Open() },
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 			if err != nil {
 				return err
 			}
-			from, err := newCaches(c.config, c.client, plan.All)
+			from, err := manager.InformersOf(c.config, c.client, plan.All)
 			if err != nil {
 				return err
 			}
@@ -232,7 +232,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 				if err != nil {
 					return err
 				}
-				from, err := newCaches(c.config, c.client, held)
+				from, err := manager.InformersOf(c.config, c.client, held)
 				if err != nil {
 					return err
 				}
@@ -262,7 +262,7 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 func clientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(gate.Wrap)
-	return newClients(config)
+	return manager.NewClients(config)
 }
 
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.
@@ -300,17 +300,17 @@ func (c *controllers) manager() *manager.Manager {
 	asks := clients.New(clients.Options{Resolve: clients.Server(c.served.Addr()), Refuse: c.lookups.Refuse(), TTL: c.dnsTTL, Federation: c.name, Zone: c.zone, Observe: drill.ObserveProbe})
 	return &manager.Manager{Options: manager.Options{
 		Client: c.client, Federation: c.federation, Recorder: c.recorder, Info: c.info(), Members: c.members(), Parts: c.parts,
-		NewInformers: func(held plan.Set) (manager.Informers, error) { return newCaches(c.config, c.client, held) },
+		NewInformers: func(held plan.Set) (manager.Informers, error) { return manager.InformersOf(c.config, c.client, held) },
 		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: spent,
 		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
 		Writes: c.writes, Reports: c.reports, Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
 	}}
 }
 
-func (c *controllers) members() members {
-	m := members{Registry: manager.Registry{Registry: c.registry}}
+func (c *controllers) members() manager.Connections {
+	m := manager.Connections{Registry: manager.Registry{Registry: c.registry}}
 	if c.several {
-		m.gate = c.shards
+		m.Gate = c.shards
 	}
 	return m
 }
@@ -355,8 +355,8 @@ func (c *controllers) recordsOf(_ context.Context, of []drillplan.Record) (map[d
 
 // failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.
 func (c *controllers) failoverSettings() failoverplan.Settings {
-	s := c.failover.settings
-	s.ProbeAge = 3*c.healthCheck.period + c.healthCheck.timeout
+	s := c.failover.Settings
+	s.ProbeAge = 3*c.healthCheck.Period + c.healthCheck.Timeout
 	return s
 }
 

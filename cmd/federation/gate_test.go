@@ -35,11 +35,11 @@ func TestAShardHolderWritesNothingAfterItsLease(t *testing.T) {
 	if err := remove(); errors.Is(err, writegate.ErrClosed) || written != 1 {
 		t.Errorf("renewed: %v, written %d times", err, written)
 	}
-	if got := c.members().gate; got != g {
+	if got := c.members().Gate; got != g {
 		t.Errorf("members are written to behind the gate %p, want %p", got, g)
 	}
 	c.several = false
-	if got := c.members().gate; got != nil {
+	if got := c.members().Gate; got != nil {
 		t.Error("one process that has all shards has no Lease to renew, and a gate")
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (o *controllersOptions) info() v1beta1.Info {
 	return v1beta1.Info{
 		Name: o.name, DNSZone: o.zone, DNSTTL: o.dnsTTL,
-		FailoverMaxZones: o.failover.settings.MaxZones, FailoverWindow: o.failover.settings.Window,
+		FailoverMaxZones: o.failover.Settings.MaxZones, FailoverWindow: o.failover.Settings.Window,
 		CrossClusterEndpoints: o.endpoints, ClusterSetIPRanges: strings.Join(o.clusterSetIPs, ","), MemberTokenLifetime: o.memberTokens, PublicAddressesOnly: o.lookups.PublicOnly(),
 	}
 }

@@ -9,9 +9,12 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"federation/clusterregistry"
 	"federation/clusterregistry/credential"
+	"federation/clusterregistry/limits"
 	"federation/clusterregistry/tunnel"
 	clustersetipplan "federation/controllers/clustersetip/plan"
+	"federation/controllers/failover"
 	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/servicedns"
 	"federation/controllers/servicedns/lookup"
@@ -36,10 +39,10 @@ type controllersOptions struct {
 	parentServers    []string
 	dnsProviders     string                     // a file
 	others           []servicedns.NamedProvider // those of that file
-	healthCheck      healthCheck
+	healthCheck      clusterregistry.HealthCheckFlags
 	memberTokens     time.Duration
-	memberLimits     memberLimits
-	failover         failoverFlags
+	memberLimits     limits.Flags
+	failover         failover.Flags
 	readiness        []string // levels
 	levels           []readinessplan.Level
 	unschedulable    time.Duration
@@ -63,17 +66,17 @@ func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
 		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
-		healthCheck: newHealthCheck(), memberTokens: credential.TokenLifetime, memberLimits: newMemberLimits(), failover: newFailoverFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
+		healthCheck: clusterregistry.NewHealthCheckFlags(), memberTokens: credential.TokenLifetime, memberLimits: limits.NewFlags(), failover: failover.NewFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
 	}
 }
 
 func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.name, "name", o.name, "name of the federation: part of the DNS names of its Services (a DNS label)")
-	o.healthCheck.addFlags(fs)
-	o.memberLimits.addFlags(fs)
+	o.healthCheck.Add(fs)
+	o.memberLimits.Add(fs)
 	fs.DurationVar(&o.memberTokens, "member-token-lifetime", o.memberTokens, "how long the federation's tokens for member clusters last, as they are asked for when a cluster joins and at each renewal, which is at half of that; a cluster may give less. A federation that is away for longer than half of it may have to join its clusters again. After you make it longer, join them again too: the fence in a cluster allows what it was then")
-	o.failover.addFlags(fs)
+	o.failover.Add(fs)
 	fs.StringSliceVar(&o.readiness, "readiness", o.readiness, "say of each of these `LEVELS`, Zone and Region, whether its loss would be survived now, in a FailoverReadiness; empty: of none")
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
@@ -101,7 +104,7 @@ func (o *controllersOptions) validate() (err error) {
 	if errs := validation.IsDNS1123Subdomain(o.zone); len(errs) > 0 {
 		return fmt.Errorf("--dns-zone %q: %s", o.zone, errs[0])
 	}
-	if err := errors.Join(o.healthCheck.validate(), o.memberLimits.validate(), o.failover.validate(), o.lookups.Validate()); err != nil {
+	if err := errors.Join(o.healthCheck.Validate(), o.memberLimits.Validate(), o.failover.Validate(), o.lookups.Validate()); err != nil {
 		return err
 	}
 	if least, most := credential.LeastTokenLifetime, credential.MostTokenLifetime; o.memberTokens < least || o.memberTokens > most {

@@ -16,7 +16,7 @@ func (c *controllers) placementDecisions(_ context.Context, from manager.Informe
 	if err != nil {
 		return nil, err
 	}
-	asking := wire.NewInformers(wire.Source{Kube: kube, Dynamic: c.client, Slim: dropManagedFields, Select: placementdecision.Select})
+	asking := wire.NewInformers(wire.Source{Kube: kube, Dynamic: c.client, Slim: manager.DropManagedFields, Select: placementdecision.Select})
 	decisions, err := placementdecision.New(placementdecision.Options{Client: c.client, Informers: from.ForResource, Asking: asking.ForResource})
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"federation/clusterregistry/tunnel"
 	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
+	"federation/controllers/manager"
 	"federation/controllers/placement"
 	propagationplan "federation/controllers/propagation/plan"
 	"federation/controllers/review"
@@ -89,7 +90,7 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	if err != nil {
 		return err
 	}
-	client, kube, err := newClients(server.ControllersConfig())
+	client, kube, err := manager.NewClients(server.ControllersConfig())
 	if err != nil {
 		return err
 	}
@@ -120,11 +121,11 @@ func decideInServer(o *apiserver.Options, names *controllersOptions, reviewer *r
 	admitter := placement.NewAdmitter()
 	o.ReviewFailover, o.Place, o.Clusters, o.CountClusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters, admitter.CountClusters
 	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
-		client, err := newClient(config)
+		client, err := manager.NewClient(config)
 		if err != nil {
 			return err
 		}
-		caches, err := newCaches(config, client, shardsplan.All)
+		caches, err := manager.InformersOf(config, client, shardsplan.All)
 		if err != nil {
 			return err
 		}

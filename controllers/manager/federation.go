@@ -1,4 +1,4 @@
-package main
+package manager
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,20 +8,19 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
-	"federation/controllers/manager"
 	"federation/controllers/shards/plan"
 )
 
-// newCaches makes informers of the federation's API for the shards that are held: of others' objects they have only the
+// InformersOf makes informers of the federation's API for the shards that are held: of others' objects they have only the
 // metadata. client reads what is not Kubernetes' own.
-func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (manager.Informers, error) {
+func InformersOf(config *rest.Config, client dynamic.Interface, held plan.Set) (Informers, error) {
 	config = wire.Protobuf(config)
 	config.QPS = -1
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	from := wire.Source{Kube: kube, Dynamic: client, Slim: dropManagedFields, Select: func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.NotRevisions }}
+	from := wire.Source{Kube: kube, Dynamic: client, Slim: DropManagedFields, Select: func(o *metav1.ListOptions) { o.LabelSelector = v1beta1.NotRevisions }}
 	if held != plan.All {
 		from.Whole = func(kind string, o metav1.Object) bool {
 			return whole[kind] || o.GetNamespace() == v1beta1.FederationNamespace || held.Has(v1beta1.Shard(o.GetNamespace(), o.GetName()))
@@ -33,26 +32,26 @@ func newCaches(config *rest.Config, client dynamic.Interface, held plan.Set) (ma
 // caches are informers of the federation's API.
 type caches struct{ *wire.Informers }
 
-// Another implements manager.Informers.
-func (c caches) Another() manager.Informers { return caches{c.Informers.Another()} }
+// Another implements Informers.
+func (c caches) Another() Informers { return caches{c.Informers.Another()} }
 
-// newClient makes a client of the federation's API that is not throttled, and whose objects come without what is as
+// NewClient makes a client of the federation's API that is not throttled, and whose objects come without what is as
 // large as the rest of them and nobody here reads.
-func newClient(config *rest.Config) (dynamic.Interface, error) {
+func NewClient(config *rest.Config) (dynamic.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	return wire.NewDynamic(config, client, dropManagedFields)
+	return wire.NewDynamic(config, client, DropManagedFields)
 }
 
-// newClients makes clients of the federation's API that are not throttled.
-func newClients(config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
+// NewClients makes clients of the federation's API that are not throttled.
+func NewClients(config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	client, err := newClient(config)
+	client, err := NewClient(config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +59,8 @@ func newClients(config *rest.Config) (dynamic.Interface, kubernetes.Interface, e
 	return client, kube, err
 }
 
-func dropManagedFields(o metav1.Object) { o.SetManagedFields(nil) }
+// DropManagedFields drops what is as large as the rest of an object and nobody here reads.
+func DropManagedFields(o metav1.Object) { o.SetManagedFields(nil) }
 
 // whole are the resources whose objects every replica needs, whoever's shard they are in: they say where
 // others go, or hold them. What is in the federation's own namespace is whole too.

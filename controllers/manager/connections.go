@@ -1,4 +1,4 @@
-package main
+package manager
 
 import (
 	"context"
@@ -8,34 +8,34 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/clusterregistry"
-	"federation/controllers/manager"
 	"federation/controllers/writegate"
 )
 
-// members are those of the registry, as the controllers know them.
-type members struct {
-	manager.Registry
-	gate *writegate.Gate // writes to members pass it; nil where one process has all shards
+// Connections are Members that a process reaches over its registry's connections.
+type Connections struct {
+	Registry
+	// Gate is passed by writes to members; nil where one process has all shards.
+	Gate *writegate.Gate
 }
 
-// Follow implements manager.Members.
-func (m members) Follow(ctx context.Context, engage func(context.Context, manager.Member) error) {
-	m.FollowConnections(ctx, func(ctx context.Context, of *clusterregistry.Member) error {
+// Follow implements Members.
+func (c Connections) Follow(ctx context.Context, engage func(context.Context, Member) error) {
+	c.FollowConnections(ctx, func(ctx context.Context, of *clusterregistry.Member) error {
 		client := of.Dynamic
-		if m.gate != nil {
+		if c.Gate != nil {
 			var err error
-			if client, err = of.Through(m.gate.Wrap); err != nil {
+			if client, err = of.Through(c.Gate.Wrap); err != nil {
 				return err
 			}
 		}
-		return engage(ctx, manager.Member{
+		return engage(ctx, Member{
 			Name: of.Name, Client: client, HeartbeatsStale: of.HeartbeatsStale, SetForbidden: of.SetForbidden,
 			Copies: informersFrom(of.NewInformers), All: informersFrom(of.NewInformersOfAll),
 		})
 	})
 }
 
-// informersFrom returns what a manager.Member has of a function that makes informers.
+// informersFrom returns what a Member has of a function that makes informers.
 func informersFrom(make func(context.Context, string) (clusterregistry.Informers, func())) func(context.Context, string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
 	return func(ctx context.Context, which string) (func(schema.GroupVersionResource) cache.SharedIndexInformer, func()) {
 		i, start := make(ctx, which)
@@ -43,9 +43,9 @@ func informersFrom(make func(context.Context, string) (clusterregistry.Informers
 	}
 }
 
-// Client implements manager.Members.
-func (m members) Client(name string) (dynamic.Interface, error) {
-	of, err := m.Member(name)
+// Client implements Members.
+func (c Connections) Client(name string) (dynamic.Interface, error) {
+	of, err := c.Member(name)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package failover
 
 import (
 	"fmt"
@@ -10,13 +10,15 @@ import (
 	"federation/controllers/failover/plan"
 )
 
-// failoverFlags say when what clusters hold is placed elsewhere, and how it comes back.
-type failoverFlags struct{ settings plan.Settings }
+// Flags are the settings as flags of a command say them: when what clusters hold is placed elsewhere, and how it comes back.
+type Flags struct{ Settings plan.Settings }
 
-func newFailoverFlags() failoverFlags { return failoverFlags{plan.DefaultSettings()} }
+// NewFlags returns the settings that apply unless others are given.
+func NewFlags() Flags { return Flags{plan.DefaultSettings()} }
 
-func (f *failoverFlags) addFlags(fs *pflag.FlagSet) {
-	s := &f.settings
+// Add adds the flags.
+func (f *Flags) Add(fs *pflag.FlagSet) {
+	s := &f.Settings
 	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod, "how long a cluster may be away before its replicas are placed elsewhere; DNS does not wait for it")
 	fs.IntVar(&s.MaxZones, "failover-max-zones", s.MaxZones, "how many zones' worth of clusters may be failed over at once; for more, failover is suspended. 0 fails nothing over; -1 is no limit")
 	fs.DurationVar(&s.Window, "failover-window", s.Window, "if a majority of the clusters is lost within this time, it is taken for our own network: nothing is moved until enough are back")
@@ -25,9 +27,9 @@ func (f *failoverFlags) addFlags(fs *pflag.FlagSet) {
 	fs.Int32SliceVar(&s.Steps, "failback-steps", s.Steps, "the shares that a cluster that returned gets back, in `PERCENT`, rising to 100")
 }
 
-// validate names the flag, its value and what is allowed.
-func (f *failoverFlags) validate() error {
-	s := f.settings
+// Validate names the flag, its value and what is allowed.
+func (f *Flags) Validate() error {
+	s := f.Settings
 	for flag, value := range map[string]time.Duration{"--cluster-grace-period": s.GracePeriod, "--failover-window": s.Window} {
 		if value <= 0 || value > 24*time.Hour {
 			return fmt.Errorf("%s %s: must be more than 0 and at most 24h", flag, value)
