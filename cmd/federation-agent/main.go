@@ -3,29 +3,17 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
-	"federation/cmd/internal/logformat"
+	"federation/cmd/internal/process"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
-		logformat.Fail("federation-agent", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main(command()) }
 
 func command() *cobra.Command {
 	o := newOptions()
@@ -60,10 +48,6 @@ To stop the federation from changing anything here, at once, set paused: "true" 
 		DisableFlagsInUseLine: true,
 	}
 	o.addFlags(root.Flags())
-	logs := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logs)
-	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
-	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also each change"
-	o.log.Add(root)
+	o.log.Add(root, "`LEVEL` of the log: 0 warnings and errors; 2 also each change")
 	return root
 }

@@ -4,31 +4,17 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"os"
-	"os/signal"
-	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
-	"federation/clusterregistry/wire"
-	"federation/cmd/internal/logformat"
+	"federation/cmd/internal/process"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
-		logformat.Fail("federation-dns", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main(command()) }
 
 func command() *cobra.Command {
 	o := options{}
@@ -58,9 +44,6 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if v := c.Flag("v").Value; klog.V(wire.MostVerbose + 1).Enabled() { // it would show the keys
-				_ = v.Set(strconv.Itoa(wire.MostVerbose))
-			}
 			o.log.Apply(os.Stderr)
 			return o.run(c.Context())
 		},
@@ -69,10 +52,6 @@ the file changes, or on SIGHUP, it is read again; a file with an error changes n
 	}
 	o.addFlags(root.Flags())
 	root.AddCommand(keygenCommand(), dsCommand())
-	logs := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logs)
-	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
-	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also each change"
-	o.log.Add(root)
+	o.log.Add(root, "`LEVEL` of the log: 0 warnings and errors; 2 also each change")
 	return root
 }

@@ -3,31 +3,17 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"os"
-	"os/signal"
-	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
-	"federation/clusterregistry/wire"
-	"federation/cmd/internal/logformat"
+	"federation/cmd/internal/process"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
-		logformat.Fail("federation-lb", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main(command()) }
 
 func command() *cobra.Command {
 	o := newOptions()
@@ -60,9 +46,6 @@ both listen at the same port (SO_REUSEPORT).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if v := c.Flag("v").Value; klog.V(wire.MostVerbose + 1).Enabled() { // it would show certificates' keys
-				_ = v.Set(strconv.Itoa(wire.MostVerbose))
-			}
 			o.log.Apply(os.Stderr)
 			return o.run(c.Context())
 		},
@@ -71,10 +54,6 @@ both listen at the same port (SO_REUSEPORT).`,
 	}
 	o.addFlags(root.Flags())
 	root.AddCommand(traceCommand())
-	logs := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logs)
-	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
-	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings and errors; 2 also each change"
-	o.log.Add(root)
+	o.log.Add(root, "`LEVEL` of the log: 0 warnings and errors; 2 also each change")
 	return root
 }

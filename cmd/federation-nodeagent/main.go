@@ -2,29 +2,17 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
-	"federation/cmd/internal/logformat"
+	"federation/cmd/internal/process"
 )
 
 // version is set by the linker.
 var version = "dev"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
-		logformat.Fail("federation-nodeagent", err)
-		os.Exit(1)
-	}
-}
+func main() { process.Main(command()) }
 
 func command() *cobra.Command {
 	o := &options{}
@@ -64,11 +52,7 @@ with the old ones.`,
 	o.addWatchFlags(root.PersistentFlags())
 	o.addFlags(root.Flags())
 	root.AddCommand(traceCommand(o))
-	logs := flag.NewFlagSet("", flag.ContinueOnError)
-	klog.InitFlags(logs)
-	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
-	root.PersistentFlags().Lookup("v").Usage = "`LEVEL` of the log: 0 warnings, errors, and what is not served as a Service says; 2 also which Services are not served at all, and why"
-	o.log.Add(root)
+	o.log.Add(root, "`LEVEL` of the log: 0 warnings, errors, and what is not served as a Service says; 2 also which Services are not served at all, and why")
 	groupFlags(root)
 	completeWith(root, "scope", scopeAll, scopeFederated)
 	completeWith(root, "proxy-mode", proxyModes()...)

@@ -2,9 +2,11 @@
 package logformat
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/logs/json"
 	"k8s.io/klog/v2"
+
+	"federation/clusterregistry/wire"
 )
 
 // The formats.
@@ -24,11 +28,19 @@ const (
 // Usage is that of the flag.
 const Usage = "`FORMAT` of the log: text, or json, one object a line"
 
-// Flag is --logging-format of a process that logs by klog alone.
-type Flag struct{ format string }
+// Flag is --logging-format of a process that logs by klog alone, which has -v as well.
+type Flag struct {
+	format string
+	level  flag.Value
+}
 
-// Add adds the flag.
-func (f *Flag) Add(root *cobra.Command) {
+// Add adds the flags. verbosity says what each level shows.
+func (f *Flag) Add(root *cobra.Command, verbosity string) {
+	logs := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(logs)
+	f.level = logs.Lookup("v").Value
+	root.PersistentFlags().AddGoFlag(logs.Lookup("v"))
+	root.PersistentFlags().Lookup("v").Usage = verbosity
 	f.format = Text
 	root.PersistentFlags().Var(f, "logging-format", Usage)
 	_ = root.RegisterFlagCompletionFunc("logging-format", cobra.FixedCompletions([]string{Text, JSON}, cobra.ShellCompDirectiveNoFileComp)) // it is there
@@ -51,8 +63,11 @@ func (f *Flag) Set(to string) error {
 	return nil
 }
 
-// Apply has klog write to out in the format, up to its verbosity.
+// Apply has klog write to out in the format, up to its verbosity, but nothing that would show keys and tokens.
 func (f *Flag) Apply(out io.Writer) {
+	if klog.V(wire.MostVerbose + 1).Enabled() {
+		_ = f.level.Set(strconv.Itoa(wire.MostVerbose)) // it is a number
+	}
 	if f.format != JSON {
 		return
 	}

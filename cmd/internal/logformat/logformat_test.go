@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"federation/clusterregistry/wire"
 )
 
 func TestJSONIsAnObjectALine(t *testing.T) {
 	root := &cobra.Command{}
 	f := &Flag{}
-	f.Add(root)
+	f.Add(root, "`LEVEL` of the log")
 	if err := root.ParseFlags([]string{"--logging-format=yaml"}); err == nil || !strings.Contains(err.Error(), "must be text or json") {
 		t.Errorf("yaml: %v", err)
 	}
@@ -50,5 +53,19 @@ func TestJSONIsAnObjectALine(t *testing.T) {
 				t.Errorf("%s is %q, want %q", key, is[key], value)
 			}
 		}
+	}
+}
+
+// A level that would show keys and tokens is taken for the highest that does not.
+func TestNoLevelShowsWhatIsSecret(t *testing.T) {
+	root := &cobra.Command{}
+	f := &Flag{}
+	f.Add(root, "`LEVEL` of the log")
+	defer func() { _ = root.ParseFlags([]string{"-v=0"}) }()
+	if err := root.ParseFlags([]string{"-v=9"}); err != nil {
+		t.Fatal(err)
+	}
+	if f.Apply(io.Discard); klog.V(wire.MostVerbose+1).Enabled() || !klog.V(wire.MostVerbose).Enabled() {
+		t.Errorf("-v=9 logs more than level %d, or less", wire.MostVerbose)
 	}
 }
