@@ -120,7 +120,7 @@ func Join(ctx context.Context, r Request) error {
 	if err != nil {
 		return fmt.Errorf("in the cluster that joins: %w", err)
 	}
-	if err := r.register(ctx, address, token); err != nil {
+	if err := r.register(ctx, uid, address, token); err != nil {
 		return fmt.Errorf("at the federation: %w", err)
 	}
 	return nil
@@ -156,14 +156,14 @@ func federationUID(ctx context.Context, federation kubernetes.Interface) (string
 }
 
 // register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once.
-func (r *Request) register(ctx context.Context, address, token string) error {
+func (r *Request) register(ctx context.Context, uid, address, token string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) { // the federation makes it at its start
 		return err
 	}
 	if r.Pull {
-		return r.registerPull(ctx)
+		return r.registerPull(ctx, uid)
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}},
@@ -182,10 +182,13 @@ func (r *Request) register(ctx context.Context, address, token string) error {
 	return r.putCluster(ctx, address)
 }
 
-// registerPull writes the Cluster, and deletes the credential of an earlier join.
-func (r *Request) registerPull(ctx context.Context) error {
+// registerPull writes the Cluster, and ends what an earlier join gave the federation: its tokens in the member, and the Secret with one.
+func (r *Request) registerPull(ctx context.Context, uid string) error {
 	if err := r.putCluster(ctx, ""); err != nil {
 		return err
+	}
+	if err := credential.DeleteBound(ctx, r.Member, namespace, AccountName(uid)); err != nil {
+		return fmt.Errorf("tokens of an earlier join, in the cluster: %w", err)
 	}
 	err := r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {

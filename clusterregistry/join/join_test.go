@@ -103,6 +103,40 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// A cluster that the federation connected to, and that joins again to connect itself, has no token left that the federation was given, and the
+// federation has neither the credential nor the address.
+func TestJoinByPullEndsWhatPushGave(t *testing.T) {
+	f, ctx := newFakes(), t.Context()
+	if err := Join(ctx, f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := f.member.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(bound.Items) != 1 {
+		t.Fatalf("tokens are bound to %v, %v", bound, err)
+	}
+	r := f.request("east-a")
+	r.Pull, r.Server = true, ""
+	for range 2 {
+		if err := Join(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bound, err = f.member.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); err != nil || len(bound.Items) != 0 {
+		t.Errorf("tokens are bound to %v, %v", bound, err)
+	}
+	if _, err := f.federation.CoreV1().Secrets(namespace).Get(ctx, SecretName("east-a"), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret with the credential: %v", err)
+	}
+	u, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	if spec["connection"] != "Pull" || spec["secretRef"] != nil || spec["serverAddressByClientCIDRs"] != nil {
+		t.Errorf("spec %v", spec)
+	}
+}
+
 // The first token lasts as long as the federation says, and the fence allows as much later.
 func TestTheFederationSaysHowLongTokensLast(t *testing.T) {
 	for said, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 30 * 24 * time.Hour: 30 * 24 * time.Hour} {
