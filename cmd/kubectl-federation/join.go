@@ -40,23 +40,7 @@ type joinCommand struct {
 	agent      agent
 }
 
-func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &joinCommand{IOStreams: streams}
-	c := &cobra.Command{
-		Use:   "join NAME (--member-context CONTEXT | --member-kubeconfig FILE)",
-		Short: "Make a cluster a member of the federation",
-		Long: `Make a cluster a member of the federation, under NAME.
-
-In the cluster it makes the namespace federation-system with an account that may do what
-propagation needs and no more, and fences (ValidatingAdmissionPolicies) that hold it to
-objects of the federation, outside of protected namespaces, and ClusterProperties that say what the cluster and the
-federation are called; at the federation a Cluster and a Secret with the account's
-token, which the federation renews by itself. Joining again refreshes all of this.
-
-You need an administrator's rights in the cluster for this, once. At the federation you need the cluster role
-federation-cluster-admin, and the right to read and write Secrets in its namespace federation-system. To reach a cluster through
-the federation (--allow-proxy), people need the cluster role federation-cluster-proxy, or one like it that names clusters.`,
-		Example: `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
+const joinExample = `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
   kubectl federation join east-a --member-context east
 
   # The cluster has a kubeconfig of its own
@@ -84,8 +68,26 @@ the federation (--allow-proxy), people need the cluster role federation-cluster-
   kubectl federation join east-a --member-context east --with-nodeagent --nodeagent-image IMAGE
 
   # What became of it
-  kubectl get clusters`,
-		Args: oneName,
+  kubectl get clusters`
+
+func newJoin(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &joinCommand{IOStreams: streams}
+	c := &cobra.Command{
+		Use:   "join NAME (--member-context CONTEXT | --member-kubeconfig FILE)",
+		Short: "Make a cluster a member of the federation",
+		Long: `Make a cluster a member of the federation, under NAME.
+
+In the cluster it makes the namespace federation-system with an account that may do what
+propagation needs and no more, and fences (ValidatingAdmissionPolicies) that hold it to
+objects of the federation, outside of protected namespaces, and ClusterProperties that say what the cluster and the
+federation are called; at the federation a Cluster and a Secret with the account's
+token, which the federation renews by itself. Joining again refreshes all of this.
+
+You need an administrator's rights in the cluster for this, once. At the federation you need the cluster role
+federation-cluster-admin, and the right to read and write Secrets in its namespace federation-system. To reach a cluster through
+the federation (--allow-proxy), people need the cluster role federation-cluster-proxy, or one like it that names clusters.`,
+		Example: joinExample,
+		Args:    oneName,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(o.nodeAgent.check(c.Flags()), o.agent.check(c.Flags())); err != nil {
 				return err
@@ -151,20 +153,8 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	server := member.Host
-	if o.address != "" {
-		server = "https://" + o.address
-	}
-	r := join.Request{
-		Name: name, Federation: core, FederationDynamic: dyn, Member: client, MemberDynamic: dynamicMember, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
-	}
-	if o.saysMCS {
-		r.MultiClusterServices = &o.mcs
-	}
-	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
-		r.Topology = &o.topology
-	}
+	r := o.request(name, member)
+	r.Federation, r.FederationDynamic, r.Member, r.MemberDynamic = core, dyn, client, dynamicMember
 	if o.nodeAgent.with {
 		if err := o.nodeAgent.addToJoin(ctx, member, core, &r); err != nil {
 			return err
@@ -190,6 +180,25 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		return nil
 	}
 	return o.waitReady(ctx, dyn, name)
+}
+
+// request is what the flags ask for; it has no clients yet.
+func (o *joinCommand) request(name string, member *rest.Config) join.Request {
+	server := member.Host
+	if o.address != "" {
+		server = "https://" + o.address
+	}
+	r := join.Request{
+		Name: name, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
+		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+	}
+	if o.saysMCS {
+		r.MultiClusterServices = &o.mcs
+	}
+	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
+		r.Topology = &o.topology
+	}
+	return r
 }
 
 // checkTransferable rejects what an address, a CA and a token cannot express to the federation.

@@ -54,60 +54,13 @@ func proxies(self, dir string) []proxyUnderTest {
 	return []proxyUnderTest{
 		{"federation-lb", func() *exec.Cmd { return exec.Command(self, "--serve", "ours", "--dir", dir) }},
 		{"HAProxy", func() *exec.Cmd {
-			return exec.Command("haproxy", "-db", "-f", write("haproxy.cfg", fmt.Sprintf(`
-global
-  maxconn 4000
-  nbthread %d
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option forwardfor
-frontend f
-  bind %s
-  bind %s ssl crt %s no-tls-tickets
-  use_backend b if { hdr(host) -i %s }
-backend b
-  http-reuse always
-  server s 127.0.0.1:%d
-`, cores, plainAddress, tlsAddress, pem, host, backendPort)))
+			return exec.Command("haproxy", "-db", "-f", write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backendPort)))
 		}},
 		{"nginx", func() *exec.Cmd {
-			return exec.Command("nginx", "-c", write("nginx.conf", fmt.Sprintf(`
-daemon off; worker_processes %d; error_log stderr; pid %s/nginx.pid;
-events { worker_connections 4000; }
-http {
-  access_log off; client_body_temp_path %[2]s/1; proxy_temp_path %[2]s/2; fastcgi_temp_path %[2]s/3; uwsgi_temp_path %[2]s/4; scgi_temp_path %[2]s/5;
-  keepalive_requests 100000000;
-  upstream b { server 127.0.0.1:%d; keepalive 128; keepalive_requests 100000000; }
-  server {
-    listen %s; listen %s ssl; server_name %s;
-    ssl_certificate %s; ssl_certificate_key %[7]s; ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache off;
-    location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; }
-  }
-}
-`, cores, dir, backendPort, plainAddress, tlsAddress, host, pem)))
+			return exec.Command("nginx", "-c", write("nginx.conf", fmt.Sprintf(nginxConfig, cores, dir, backendPort, plainAddress, tlsAddress, host, pem)))
 		}},
 		{"Caddy", func() *exec.Cmd {
-			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", write("Caddyfile", fmt.Sprintf(`
-{
-  admin off
-  auto_https off
-  log {
-    level ERROR
-  }
-}
-http://%s, http://%s:18081 {
-  bind 127.0.0.1
-  reverse_proxy 127.0.0.1:%d
-}
-https://%[2]s:18443 {
-  bind 127.0.0.1
-  tls %[4]s %[4]s
-  reverse_proxy 127.0.0.1:%[3]d
-}
-`, plainAddress, host, backendPort, pem)))
+			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", write("Caddyfile", fmt.Sprintf(caddyConfig, plainAddress, host, backendPort, pem)))
 			c.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 			return c
 		}},
@@ -178,3 +131,56 @@ func writeCertificate(dir string) ([]byte, error) {
 	both := append(append([]byte{}, cert...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
 	return cert, os.WriteFile(filepath.Join(dir, "both.pem"), both, 0o600)
 }
+
+const haproxyConfig = `
+global
+  maxconn 4000
+  nbthread %d
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  option forwardfor
+frontend f
+  bind %s
+  bind %s ssl crt %s no-tls-tickets
+  use_backend b if { hdr(host) -i %s }
+backend b
+  http-reuse always
+  server s 127.0.0.1:%d
+`
+
+const nginxConfig = `
+daemon off; worker_processes %d; error_log stderr; pid %s/nginx.pid;
+events { worker_connections 4000; }
+http {
+  access_log off; client_body_temp_path %[2]s/1; proxy_temp_path %[2]s/2; fastcgi_temp_path %[2]s/3; uwsgi_temp_path %[2]s/4; scgi_temp_path %[2]s/5;
+  keepalive_requests 100000000;
+  upstream b { server 127.0.0.1:%d; keepalive 128; keepalive_requests 100000000; }
+  server {
+    listen %s; listen %s ssl; server_name %s;
+    ssl_certificate %s; ssl_certificate_key %[7]s; ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache off;
+    location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; }
+  }
+}
+`
+
+const caddyConfig = `
+{
+  admin off
+  auto_https off
+  log {
+    level ERROR
+  }
+}
+http://%s, http://%s:18081 {
+  bind 127.0.0.1
+  reverse_proxy 127.0.0.1:%d
+}
+https://%[2]s:18443 {
+  bind 127.0.0.1
+  tls %[4]s %[4]s
+  reverse_proxy 127.0.0.1:%[3]d
+}
+`

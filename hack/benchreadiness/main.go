@@ -83,6 +83,16 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	n := evaluations.Load()
 	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each; %d writes of %d statuses\n",
 		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), w.writes.Load()-writes, domains)
+	w.measureAnswers(ctx, changes)
+	w.settle(wait)
+	writes = w.writes.Load()
+	still := measured(func() { time.Sleep(quiet) })
+	fmt.Printf("nothing changes for %s: %d writes, %.2f %% of a core\n", quiet, w.writes.Load()-writes, 100*still.share())
+	return nil
+}
+
+// measureAnswers prints how soon it is said that a zone's loss is not survived any more, while other objects change.
+func (w *world) measureAnswers(ctx context.Context, changes int) {
 	stop := make(chan struct{})
 	go func() {
 		for alive := true; alive; {
@@ -99,6 +109,10 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	doubted, denied = w.told(w.survivable(), w.loseNodes)
 	fmt.Printf("a zone made unsurvivable by nodes that other clusters lost: no longer said to be survivable after %s, said not to be after %s\n", doubted, denied)
 	close(stop)
+}
+
+// settle waits until nothing is written any more, or as long as it may.
+func (w *world) settle(wait time.Duration) {
 	time.Sleep(2 * time.Minute)                                // what was changed is said
 	for end := time.Now().Add(wait); time.Now().Before(end); { // a sweep of all
 		was := w.writes.Load()
@@ -106,10 +120,6 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 			break
 		}
 	}
-	writes = w.writes.Load()
-	still := measured(func() { time.Sleep(quiet) })
-	fmt.Printf("nothing changes for %s: %d writes, %.2f %% of a core\n", quiet, w.writes.Load()-writes, 100*still.share())
-	return nil
 }
 
 // usage is what something took.
