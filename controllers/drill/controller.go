@@ -94,8 +94,8 @@ type Controller struct {
 	readClusters map[any]*v1beta1.Cluster
 	// placed is where the replicas of all objects were at the fault of the current drill.
 	placed before
-	// looked means that the Lease has been read since the start.
-	looked bool
+	// leaseRead is when the Lease was last read to see whether it belongs to any drill.
+	leaseRead time.Time
 }
 
 // watchedResources returns the resources that drills are decided from.
@@ -163,18 +163,21 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if next := c.reconcile(ctx); next > 0 {
-			timer.Reset(next)
-		}
+		timer.Reset(c.reconcile(ctx))
 	}
 }
 
-// retryAfter is the delay after a failure.
-const retryAfter = time.Second
+const (
+	// retryAfter is the delay after a failure.
+	retryAfter = time.Second
+	// sweepEvery is how often the Lease is read while no cluster is isolated: a write that a slow API server carried out after its drill
+	// had ended leaves one, which is void after half a minute.
+	sweepEvery = 30 * time.Second
+)
 
-// reconcile takes the next step of each unfinished drill. It returns when to run again; 0 means at the next change.
-func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
-	whole := ctx
+// reconcile takes the next step of each unfinished drill. It returns when to run again at the latest.
+func (c *Controller) reconcile(ctx context.Context) time.Duration {
+	whole, next := ctx, sweepEvery
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	drills := c.drills()
@@ -210,9 +213,8 @@ func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
 		if d != first {
 			world.Other = first.Name
 		}
-		again := c.reconcileDrill(ctx, d, world)
-		if again > 0 && (next == 0 || again < next) {
-			next = again
+		if again := c.reconcileDrill(ctx, d, world); again > 0 {
+			next = min(next, again)
 		}
 	}
 	return next
@@ -387,12 +389,12 @@ func (c *Controller) restoreClusters(ctx context.Context, drills []*v1beta1.Fail
 // sweepIsolation ends isolations by deleted drills. The cache may be stale, so it first asks the API for the drill.
 func (c *Controller) sweepIsolation(ctx context.Context, clusters []*v1beta1.Cluster, drills []*v1beta1.FailoverDrill) error {
 	lease := plan.Lease{}
-	if !c.looked || slices.ContainsFunc(clusters, func(cluster *v1beta1.Cluster) bool { return cluster.Drill() != nil }) {
+	if time.Since(c.leaseRead) >= sweepEvery || slices.ContainsFunc(clusters, func(cluster *v1beta1.Cluster) bool { return cluster.Drill() != nil }) {
 		var err error
 		if lease, _, err = c.lease(ctx); err != nil {
 			return err
 		}
-		c.looked = true
+		c.leaseRead = time.Now()
 	}
 	if marks, lift := plan.SweepIsolation(clusters, drills, lease); len(marks) == 0 && !lift {
 		return nil

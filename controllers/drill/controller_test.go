@@ -163,3 +163,24 @@ func TestADrillOfManyClustersWritesLittle(t *testing.T) {
 		}
 	})
 }
+
+// A Lease that a slow API server wrote for a drill after that had ended is deleted, half a minute later at most, though no cluster is isolated.
+func TestALateLeaseIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := memapi.New(memapi.Options{Resources: []memapi.Resource{{GroupVersionResource: v1beta1.FailoverDrillsResource, Kind: "FailoverDrill", Status: true}}})
+		lease := &oneLease{}
+		c := &Controller{Options: Options{Client: api.Client("federation", nil), Leases: lease}}
+		sweep := func() {
+			t.Helper()
+			if err := c.sweepIsolation(t.Context(), nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep()
+		lease.is = isolation.Renewed(nil, "ended", v1beta1.Isolation{Clusters: []string{"east-a"}}, time.Now())
+		time.Sleep(sweepEvery)
+		if sweep(); lease.is != nil {
+			t.Errorf("the Lease is there: %v", lease.is)
+		}
+	})
+}
