@@ -41,7 +41,7 @@ func newChain(o options.CompletedOptions, front func(http.Handler) http.Handler)
 	if err != nil {
 		return nil, err
 	}
-	generic.Authorization.Authorizer = withGuard(withCertificates(generic.Authorization.Authorizer, informers), informers)
+	generic.Authorization.Authorizer = agents{withGuard(withCertificates(generic.Authorization.Authorizer, informers), informers)}
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {

@@ -156,6 +156,9 @@ func (k *keeper) refresh(ctx context.Context) bool {
 		k.heartbeats.Store(k.state.Heartbeats)
 		k.found = len(c.Status.Conditions) > 0
 	}
+	if hub := k.registry.options.Tunnel; hub != nil && k.known != nil && (k.known.UID != c.UID || !c.IsPull()) {
+		hub.Forget(k.known.UID) // its agents have nothing to do here any more
+	}
 	k.known = c
 	return true
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/admission/plan"
@@ -51,6 +52,7 @@ type Plugin struct {
 	names      NamesInDNS
 	authorizer authorizer.Authorizer                            // nil: nobody may restore decisions
 	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: no warnings about them
+	requests   certificatesclient.CertificateSigningRequestsGetter
 
 	// Clusters returns the joined clusters, or nil while they are unknown: then names are not checked. It may be nil.
 	Clusters func() []*v1beta1.Cluster
@@ -84,6 +86,9 @@ func (p *Plugin) Register(plugins *admission.Plugins) {
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return p.markCustom(ctx, a)
+	}
+	if err := p.checkCertificateRequest(ctx, a); err != nil { // before the API server checks its signature
+		return err
 	}
 	if err := p.guardDecided(ctx, a); err != nil {
 		return err

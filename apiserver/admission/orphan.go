@@ -31,7 +31,7 @@ func (p *Plugin) SetDynamicClient(client dynamic.Interface) { p.objects = client
 
 // SetExternalKubeClientSet gives the plugin a client with the server's own rights.
 func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) {
-	p.namespaces, p.scalers = client.CoreV1().Namespaces(), client.AutoscalingV2()
+	p.namespaces, p.scalers, p.requests = client.CoreV1().Namespaces(), client.AutoscalingV2(), client.CertificatesV1()
 }
 
 // SetAuthorizer gives the plugin the authorizer that decides who may restore decisions.

@@ -17,6 +17,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -61,6 +62,7 @@ func TestParse(t *testing.T) {
 		"an administrator's":    {func(c *csr, _ *spec) { c.Subject.Organization = []string{"system:masters"} }, "organization"},
 		"of two groups":         {func(c *csr, _ *spec) { c.Subject.Organization = append(c.Subject.Organization, "system:masters") }, "organization"},
 		"of another user":       {func(c *csr, _ *spec) { c.Subject.CommonName = "federation-admin" }, "common name"},
+		"of a path":             {func(c *csr, _ *spec) { c.Subject.CommonName = v1beta1.AgentUserName("a/b") }, "common name"},
 		"of no cluster":         {func(c *csr, _ *spec) { c.Subject.CommonName = v1beta1.AgentUserName("") }, "common name"},
 		"with a locality":       {func(c *csr, _ *spec) { c.Subject.Locality = []string{"x"} }, "nothing else"},
 		"with a UID of its own": {func(c *csr, _ *spec) {
@@ -165,7 +167,7 @@ func running(t *testing.T) *fake.Clientset {
 func ask(t *testing.T, kube *fake.Clientset, name string, spec certificatesv1.CertificateSigningRequestSpec, conditions ...certificatesv1.CertificateSigningRequestCondition) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	requests := kube.CertificatesV1().CertificateSigningRequests()
-	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}, Spec: spec}
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()}, Spec: spec}
 	csr.Status.Conditions = conditions
 	if _, err := requests.Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -211,13 +213,28 @@ func TestController(t *testing.T) {
 	}
 }
 
-// Requests go after a day.
-func TestIsOver(t *testing.T) {
+// A token serves the request that has reserved it, also when that is decided about again, and no cluster that joined long after it was made.
+func TestJudgeToken(t *testing.T) {
 	now := time.Now()
-	for age, want := range map[time.Duration]bool{0: false, keptFor - time.Minute: false, keptFor + time.Minute: true} {
-		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
-		if isOver(csr, now) != want {
-			t.Errorf("of age %s: want %t", age, want)
+	for name, tc := range map[string]struct {
+		usedBy string
+		before time.Duration // how long before the Cluster it was made
+		want   string
+	}{
+		"new":                       {"", 0, ""},
+		"made before the Cluster":   {"", time.Minute, ""},
+		"of an earlier Cluster":     {"", time.Hour, "earlier"},
+		"reserved by this request":  {"request", 0, ""},
+		"reserved by another":       {"other", 0, "has been used"},
+		"made after it, long since": {"", -48 * time.Hour, ""},
+	} {
+		token := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-tc.before))}
+		if tc.usedBy != "" {
+			token.Annotations = map[string]string{usedBy: tc.usedBy}
+		}
+		got := JudgeToken(token, "request", &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now)}})
+		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -80,15 +81,6 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	if err != nil {
 		return nil // it has been deleted
 	}
-	if age := time.Until(cached.CreationTimestamp.Add(keptFor)); isOver(cached, time.Now()) {
-		err := c.kube.CertificatesV1().CertificateSigningRequests().Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(cached.UID))})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	} else if age > 0 {
-		c.queue.AddAfter(name, age+time.Second)
-	}
 	approved, denied := conditionsOf(cached)
 	if denied || len(cached.Status.Certificate) > 0 || has(cached, certificatesv1.CertificateFailed) {
 		return nil
@@ -106,7 +98,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return err
 	}
 	if !approved {
-		v, err := c.useToken(ctx, Judge(&csr.Spec, r, cluster))
+		v, err := c.reserveToken(ctx, csr, cluster, Judge(&csr.Spec, r, cluster))
 		if err != nil {
 			return err
 		}
@@ -115,25 +107,48 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	if cluster == nil {
 		return c.fail(ctx, csr, fmt.Sprintf("there is no Cluster %q", r.Cluster))
 	}
+	if err := c.deleteToken(ctx, csr); err != nil {
+		return err
+	}
 	if csr.Status.Certificate, err = c.sign(r.Parsed, string(cluster.UID), r.Lifetime); err != nil {
 		return err
 	}
 	return done(c.kube.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, csr, metav1.UpdateOptions{}))
 }
 
-// useToken deletes the token by which something is to be approved: it is good for one certificate. Where it is not there any more, it has been used.
-func (c *Controller) useToken(ctx context.Context, v Verdict) (Verdict, error) {
+// reserveToken has the token by which something is to be approved serve this request only: it is good for one certificate.
+func (c *Controller) reserveToken(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, cluster *v1beta1.Cluster, v Verdict) (Verdict, error) {
 	if v.Action != Approve || v.TokenID == "" {
 		return v, nil
 	}
-	err := c.kube.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, v1beta1.BootstrapSecretName(v.TokenID), metav1.DeleteOptions{})
+	secrets := c.kube.CoreV1().Secrets(metav1.NamespaceSystem)
+	token, err := secrets.Get(ctx, v1beta1.BootstrapSecretName(v.TokenID), metav1.GetOptions{})
+	why := "has been used: make another one"
 	switch {
-	case apierrors.IsNotFound(err):
-		return Verdict{Action: Deny, Message: fmt.Sprintf("the bootstrap token %s has been used: make another one", v.TokenID)}, nil
-	case err != nil:
+	case err == nil:
+		why = JudgeToken(&token.ObjectMeta, csr.UID, cluster)
+	case !apierrors.IsNotFound(err):
 		return Verdict{}, err
 	}
-	return v, nil
+	if why != "" {
+		return Verdict{Action: Deny, Message: fmt.Sprintf("the bootstrap token %s %s", v.TokenID, why)}, nil
+	}
+	metav1.SetMetaDataAnnotation(&token.ObjectMeta, usedBy, string(csr.UID))
+	_, err = secrets.Update(ctx, token, metav1.UpdateOptions{}) // refused if another request was faster
+	return v, err
+}
+
+// deleteToken deletes the token that a request has used.
+func (c *Controller) deleteToken(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+	id, byToken := strings.CutPrefix(csr.Spec.Username, bootstrapUser)
+	if !byToken {
+		return nil
+	}
+	err := c.kube.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, v1beta1.BootstrapSecretName(id), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func (c *Controller) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v Verdict) error {

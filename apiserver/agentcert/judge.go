@@ -13,6 +13,9 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -22,8 +25,10 @@ const (
 	lifetime = 30 * 24 * time.Hour
 	// minLifetime is the least that is given.
 	minLifetime = 10 * time.Minute
-	// keptFor is how long requests are kept for people to look at.
-	keptFor = 24 * time.Hour
+	// tokenBefore is how long before its Cluster a bootstrap token can have been made: one of before was for a cluster of that name that has left.
+	tokenBefore = 5 * time.Minute
+	// usedBy is an annotation on the Secret of a bootstrap token: the UID of the request that uses it up.
+	usedBy = "federation.kubernetes.io/used-by"
 	// bootstrapUser begins the user names of bootstrap tokens; what follows is the ID of the token.
 	bootstrapUser = "system:bootstrap:"
 )
@@ -69,12 +74,15 @@ func Parse(spec *certificatesv1.CertificateSigningRequestSpec) (*Request, error)
 	if err != nil {
 		return nil, fmt.Errorf("spec.request: %w", err)
 	}
+	if !sound(parsed.PublicKey) { // before it is used
+		return nil, errors.New("spec.request: the key must be ECDSA of 256 bits or more, Ed25519, or RSA of 2048 to 8192 bits")
+	}
 	if err := parsed.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("spec.request: its signature: %w", err)
 	}
 	cluster, ok := v1beta1.ClusterOfAgent(parsed.Subject.CommonName)
 	switch {
-	case !ok:
+	case !ok || len(validation.IsDNS1123Label(cluster)) > 0:
 		return nil, fmt.Errorf("spec.request: common name %q: must be %s", parsed.Subject.CommonName, v1beta1.AgentUserName("CLUSTER"))
 	case !slices.Equal(parsed.Subject.Organization, []string{v1beta1.AgentsGroup}):
 		return nil, fmt.Errorf("spec.request: organization %q: must be %q", parsed.Subject.Organization, v1beta1.AgentsGroup)
@@ -82,8 +90,6 @@ func Parse(spec *certificatesv1.CertificateSigningRequestSpec) (*Request, error)
 		return nil, errors.New("spec.request: the subject must have a common name and an organization, and nothing else")
 	case len(parsed.DNSNames)+len(parsed.IPAddresses)+len(parsed.EmailAddresses)+len(parsed.URIs) > 0:
 		return nil, errors.New("spec.request: must have no alternative names")
-	case !strong(parsed.PublicKey):
-		return nil, errors.New("spec.request: the key must be ECDSA of 256 bits or more, Ed25519, or RSA of 2048 bits or more")
 	}
 	for _, u := range spec.Usages {
 		switch u {
@@ -102,13 +108,13 @@ func Parse(spec *certificatesv1.CertificateSigningRequestSpec) (*Request, error)
 	return r, nil
 }
 
-// strong reports whether a public key is one that is worth a certificate.
-func strong(public any) bool {
+// sound reports whether a public key is strong enough for a certificate, and not so large that it takes long to use.
+func sound(public any) bool {
 	switch key := public.(type) {
 	case *ecdsa.PublicKey:
 		return key.Curve.Params().BitSize >= 256
 	case *rsa.PublicKey:
-		return key.N.BitLen() >= 2048
+		return key.N.BitLen() >= 2048 && key.N.BitLen() <= 8192
 	case ed25519.PublicKey:
 		return true
 	}
@@ -142,7 +148,13 @@ func Judge(spec *certificatesv1.CertificateSigningRequestSpec, r *Request, clust
 	return Verdict{Action: Approve, Message: "asked for by the agent of the cluster"}
 }
 
-// isOver reports whether a request is to be deleted: it has been decided, or nobody has decided for long.
-func isOver(csr *certificatesv1.CertificateSigningRequest, now time.Time) bool {
-	return now.Sub(csr.CreationTimestamp.Time) > keptFor
+// JudgeToken returns why a bootstrap token may not be used for a request, by the token's Secret; "": it may.
+func JudgeToken(token *metav1.ObjectMeta, request types.UID, cluster *v1beta1.Cluster) string {
+	switch by := token.Annotations[usedBy]; {
+	case by != "" && by != string(request):
+		return "has been used: make another one"
+	case token.CreationTimestamp.Add(tokenBefore).Before(cluster.CreationTimestamp.Time):
+		return "was made for an earlier cluster of the name: make another one"
+	}
+	return ""
 }

@@ -1,6 +1,6 @@
 // Package housekeeping runs those of Kubernetes' own controllers without which an API server is incomplete: namespaces end when
 // they are deleted, orphaned dependents are collected, quotas are counted, cluster roles aggregate, each namespace has its
-// default service account and the CA certificate. Three controllers are our own: one signs the certificates of agents; one gives
+// default service account and the CA certificate, bootstrap tokens that expire and old requests for certificates go. Three controllers are our own: one signs the certificates of agents; one gives
 // the federation's controllers permissions for custom kinds, as they come and go; one gives cluster IPs to Services stored before
 // the federation gave any.
 //
@@ -32,6 +32,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/controller-manager/pkg/informerfactory"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/bootstrap"
+	"k8s.io/kubernetes/pkg/controller/certificates/cleaner"
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
@@ -151,11 +153,22 @@ func (s *set) controllers(ctx context.Context, o Options) ([]func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("certificates of agents: %w", err)
 	}
+	system := informers.NewSharedInformerFactoryWithOptions(s.kube, resync, informers.WithNamespace(metav1.NamespaceSystem))
+	tokens, err := bootstrap.NewTokenCleaner(s.kube, system.Core().V1().Secrets(), bootstrap.DefaultTokenCleanerOptions())
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap tokens: %w", err)
+	}
+	requests := cleaner.NewCSRCleanerController(s.kube.CertificatesV1().CertificateSigningRequests(), s.informers.Certificates().V1().CertificateSigningRequests())
 	return []func(context.Context){
 		func(ctx context.Context) { namespaces.Run(ctx, 5) },
 		func(ctx context.Context) { roles.Run(ctx, 1) },
 		func(ctx context.Context) { accounts.Run(ctx, 1) },
 		func(ctx context.Context) { publisher.Run(ctx, 1) },
+		func(ctx context.Context) {
+			system.Start(ctx.Done())
+			tokens.Run(ctx)
+		},
+		func(ctx context.Context) { requests.Run(ctx, 1) },
 		collect, count, allow, s.giveClusterIPs, agents.Run,
 	}, nil
 }

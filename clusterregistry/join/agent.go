@@ -1,11 +1,14 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,7 +30,7 @@ const (
 // CreateAgentToken makes a bootstrap token at the federation, by which the agent of a cluster gets its certificate, once.
 func CreateAgentToken(ctx context.Context, federation kubernetes.Interface, cluster string, ttl time.Duration) (token string, err error) {
 	if ttl <= 0 || ttl > MaxAgentTokenTTL {
-		return "", fmt.Errorf("lifetime of the token %s: must be above 0 and at most %s", ttl, MaxAgentTokenTTL)
+		return "", fmt.Errorf("lifetime %s of the token: must be above 0 and at most %s", ttl, MaxAgentTokenTTL)
 	}
 	if token, err = bootstraputil.GenerateBootstrapToken(); err != nil {
 		return "", err
@@ -48,18 +51,39 @@ func CreateAgentToken(ctx context.Context, federation kubernetes.Interface, clus
 	return token, err
 }
 
+// DeleteAgentTokens deletes the bootstrap tokens of a cluster's agent that have not been used. Whoever may not read Secrets there made none.
+func DeleteAgentTokens(ctx context.Context, federation kubernetes.Interface, cluster string) error {
+	secrets := federation.CoreV1().Secrets(metav1.NamespaceSystem)
+	tokens, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: ClusterLabel + "=" + cluster})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bootstrap tokens of the cluster's agent: %w", err)
+	}
+	for i := range tokens.Items {
+		if tokens.Items[i].Type != corev1.SecretTypeBootstrapToken {
+			continue
+		}
+		if err := secrets.Delete(ctx, tokens.Items[i].Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("bootstrap token %s: %w", tokens.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
 // AgentKubeconfig returns a kubeconfig file of the federation that config reaches, for an agent with a token. server is the URL at which the agent reaches
 // it; "": that of config.
 func AgentKubeconfig(config *rest.Config, server, token string) ([]byte, error) {
+	if u, err := url.Parse(cmp.Or(server, config.Host)); err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("server %q: must be a URL, as https://fed.example.com:6443", cmp.Or(server, config.Host))
+	}
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
-	if server == "" {
-		server = config.Host
-	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters["federation"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
+	k.Clusters["federation"] = &clientcmdapi.Cluster{Server: cmp.Or(server, config.Host), CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
 	k.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}
 	k.Contexts["federation"] = &clientcmdapi.Context{Cluster: "federation", AuthInfo: "bootstrap"}
 	k.CurrentContext = "federation"

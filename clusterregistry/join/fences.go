@@ -35,7 +35,11 @@ var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
 // ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
 func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster), tokenFence(uid, r.TokenLifetime), reservedFence(uid)} {
+	lifetime := r.TokenLifetime
+	if r.Pull {
+		lifetime = 0 // the agent gets them
+	}
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster), tokenFence(uid, lifetime), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -168,14 +172,14 @@ func accountFence(uid string, protected []string, imports bool) fence {
 	}}
 }
 
-// tokenFence has the account ask for tokens of itself only that last no longer than that, and that the deletion of a Secret ends.
+// tokenFence has the account ask for tokens of itself only that last no longer than that, and that the deletion of a Secret ends. 0: for none.
 func tokenFence(uid string, lifetime time.Duration) fence {
 	return fence{"-tokens", admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    new(admissionv1.Fail),
 		MatchConstraints: constraints([]string{""}, []string{"serviceaccounts/token"}, admissionv1.Create),
 		MatchConditions:  []admissionv1.MatchCondition{{Name: "account", Expression: fmt.Sprintf("request.userInfo.username == %q", username(uid))}},
 		Validations: []admissionv1.Validation{{
-			Expression: fmt.Sprintf(`object.spec.?boundObjectRef.?kind.orValue("") == "Secret" && object.spec.boundObjectRef.?name.orValue("").startsWith(%q) && object.spec.?expirationSeconds.orValue(0) <= %d`,
+			Expression: fmt.Sprintf(`object.spec.?boundObjectRef.?kind.orValue("") == "Secret" && object.spec.boundObjectRef.?name.orValue("").startsWith(%q) && object.spec.?expirationSeconds.orValue(3600) <= %d`,
 				AccountName(uid)+"-", int64(lifetime.Seconds())),
 			Message: fmt.Sprintf("tokens of the federation's account must be bound to a Secret %s-… and last %s at most", AccountName(uid), lifetime),
 		}},

@@ -103,6 +103,28 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Leaving ends the bootstrap tokens of the cluster's agent, and of no other.
+func TestUnjoinDeletesTokensOfTheAgent(t *testing.T) {
+	f, ctx := newFakes(), t.Context()
+	r := f.request("east-a")
+	r.Pull, r.Server = true, ""
+	if err := Join(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []string{"east-a", "east-a", "west-a"} {
+		if _, err := CreateAgentToken(ctx, f.federation, cluster, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Unjoin(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	left, err := f.federation.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+	if err != nil || len(left.Items) != 1 || left.Items[0].Labels[ClusterLabel] != "west-a" {
+		t.Errorf("tokens %v, %v", left, err)
+	}
+}
+
 // A cluster that the federation connected to, and that joins again to connect itself, has no token left that the federation was given, and the
 // federation has neither the credential nor the address.
 func TestJoinByPullEndsWhatPushGave(t *testing.T) {
@@ -132,6 +154,10 @@ func TestJoinByPullEndsWhatPushGave(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	role, err := f.member.RbacV1().Roles(namespace).Get(ctx, AccountName(uid), metav1.GetOptions{})
+	if err != nil || strings.Contains(fmt.Sprint(role.Rules), "token") {
+		t.Errorf("the account may get tokens of itself: %v, %v", role, err)
+	}
 	if spec["connection"] != "Pull" || spec["secretRef"] != nil || spec["serverAddressByClientCIDRs"] != nil {
 		t.Errorf("spec %v", spec)
 	}

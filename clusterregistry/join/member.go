@@ -154,7 +154,7 @@ func (r *Request) ensureAccount(ctx context.Context, meta metav1.ObjectMeta) err
 	}); err != nil {
 		return err
 	}
-	for ns, rules := range namespaceRules(meta.Name, r.AllowBlackhole) {
+	for ns, rules := range namespaceRules(meta.Name, r.AllowBlackhole, !r.Pull) {
 		if err := r.ensureRights(ctx, ns, meta, rules, subjects); err != nil {
 			return err
 		}

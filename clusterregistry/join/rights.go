@@ -96,14 +96,18 @@ func withCustomKinds(annotations map[string]string, kinds []string) []string {
 	return slices.Compact(all)
 }
 
-// namespaceRules are its rights in single namespaces of the member: the federation's own, and that of the nodes' Leases.
-func namespaceRules(account string, blackhole bool) map[string][]rbacv1.PolicyRule {
+// namespaceRules are its rights in single namespaces of the member: the federation's own, and that of the nodes' Leases. tokens: it renews its
+// own, which only a cluster gives that the federation connects to.
+func namespaceRules(account string, blackhole, tokens bool) map[string][]rbacv1.PolicyRule {
 	rules := map[string][]rbacv1.PolicyRule{
 		namespace: {
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "list"}},
 		},
 		corev1.NamespaceNodeLease: {{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"list"}}}, // whether nodes live
+	}
+	if tokens {
+		renew := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}}
+		rules[namespace] = append([]rbacv1.PolicyRule{renew}, rules[namespace]...)
 	}
 	if blackhole {
 		rules[namespace] = append(rules[namespace],

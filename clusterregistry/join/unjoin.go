@@ -47,6 +47,9 @@ func Unjoin(ctx context.Context, r Request) (Left, error) {
 	if left.Behind = r.clearMember(ctx, &left); left.Behind == nil {
 		r.say("account and rights in the cluster removed")
 	}
+	if err := DeleteAgentTokens(ctx, r.Federation, r.Name); err != nil {
+		return left, err
+	}
 	err = r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		if !found {

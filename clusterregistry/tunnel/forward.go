@@ -1,21 +1,25 @@
 package tunnel
 
 import (
+	"context"
 	"encoding/json"
 	stderrors "errors"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"federation/controllers/supervisor"
 )
 
 // NewForwarder returns a handler that forwards requests to the API server of config with config's credential, whatever credential they have.
-// While paused, which may be nil, returns true, it refuses all that would change something.
+// While paused, which may be nil, returns true, it refuses all that would change something, and ends what is under way of that. It never gets a token
+// of an account for the federation, which could be used without the agent.
 func NewForwarder(config *rest.Config, paused func() bool) (http.Handler, error) {
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -33,7 +37,7 @@ func NewForwarder(config *rest.Config, paused func() bool) (http.Handler, error)
 	}
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
+			r.SetURL(target) // with the path that it may be below
 			r.Out.Host = target.Host
 			r.Out.Header.Del("Authorization")
 		},
@@ -47,15 +51,40 @@ func NewForwarder(config *rest.Config, paused func() bool) (http.Handler, error)
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if changes(r) && paused != nil && paused() {
+		switch {
+		case asksForToken(r):
+			refuse(w, errors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts/token"}, "", errToken))
+			return
+		case paused == nil || !changes(r):
+			forward.ServeHTTP(w, r)
+			return
+		case paused():
 			refuse(w, errors.NewForbidden(schema.GroupResource{}, "", errPaused))
 			return
 		}
-		forward.ServeHTTP(w, r)
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go supervisor.Keep(ctx, "tunnel", func(ctx context.Context) {
+			for !paused() {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(pausedEvery):
+				}
+			}
+			cancel() // exec and port-forward end
+		})
+		forward.ServeHTTP(w, r.WithContext(ctx))
 	}), nil
 }
 
-var errPaused = stderrors.New("the cluster's administrators have paused the federation's agent: it only reads")
+// pausedEvery is how often a request that may change something looks whether it still may.
+const pausedEvery = time.Second
+
+var (
+	errPaused = stderrors.New("the cluster's administrators have paused the federation's agent: it only reads")
+	errToken  = stderrors.New("the agent of the cluster gives no tokens away")
+)
 
 // byProtocol sends what upgrades its connection by a transport that can.
 type byProtocol struct{ all, upgrades http.RoundTripper }
@@ -72,11 +101,16 @@ func (t byProtocol) RoundTrip(r *http.Request) (*http.Response, error) {
 func changes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return isUpgrade(r) // exec and port-forward come as GET, too
+		return isUpgrade(r) || strings.Contains(r.URL.Path+"/", "/proxy/") // exec and port-forward come as GET, too, and what is behind a proxy is not known
 	case http.MethodPost:
 		return !strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/")
 	}
 	return true
+}
+
+// asksForToken reports whether a request is for a token of a service account.
+func asksForToken(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/serviceaccounts/") && strings.HasSuffix(strings.TrimRight(r.URL.Path, "/"), "/token")
 }
 
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +32,8 @@ const MostReady = 8
 const (
 	// refill is how long to wait for a connection of an agent that was connected a moment ago: it replaces those that were taken.
 	refill = time.Second
+	// maxIdle is how long a connection is kept ready at most, and half of it at least: its agent then connects, and is authenticated, again.
+	maxIdle = time.Hour
 	// maxVersion bounds what an agent says of itself.
 	maxVersion = 64
 )
@@ -102,7 +106,9 @@ func (h *Hub) Park(w http.ResponseWriter, r *http.Request, cluster types.UID) {
 	}
 	keepAlive(conn)
 	version := r.Header.Get(VersionHeader)
-	h.add(cluster, conn, version[:min(len(version), maxVersion)])
+	if !h.add(cluster, conn, version[:min(len(version), maxVersion)]) {
+		_ = conn.Close() // others came meanwhile
+	}
 }
 
 // keepAlive has the kernel ask the other side of a connection whether it is there, so that one that was cut silently ends within some ten seconds.
@@ -128,11 +134,16 @@ func (h *Hub) count(cluster types.UID) int {
 	return 0
 }
 
-func (h *Hub) add(cluster types.UID, conn net.Conn, version string) {
+// add makes a connection ready, unless there are enough.
+func (h *Hub) add(cluster types.UID, conn net.Conn, version string) bool {
 	c := &readyConn{Conn: conn, done: make(chan struct{})}
+	_ = c.SetReadDeadline(time.Now().Add(maxIdle/2 + rand.N(maxIdle/2))) // an error means that it has ended, which watch finds
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.members[cluster]
+	if m != nil && len(m.ready) >= MostReady {
+		return false
+	}
 	if m == nil {
 		m = &member{came: make(chan struct{})}
 		h.members[cluster] = m
@@ -143,19 +154,21 @@ func (h *Hub) add(cluster types.UID, conn net.Conn, version string) {
 	go func() {
 		_ = supervisor.Protect(context.Background(), "tunnel", func() error { h.watch(cluster, c); return nil }) // it is logged and counted
 	}()
+	return true
 }
 
 // readyConn is a connection that nobody uses yet.
 type readyConn struct {
 	net.Conn
-	done chan struct{} // closed when watch no longer reads
-	gone bool          // it ended, or the agent said something unasked
+	taken atomic.Bool
+	done  chan struct{} // closed when watch no longer reads
+	gone  bool          // it ended, was ready for long, or the agent said something unasked
 }
 
-// watch waits until a connection ends, or is taken, which sets a deadline in the past.
+// watch waits until a connection ends, has been ready for long, or is taken, which sets a deadline in the past.
 func (h *Hub) watch(cluster types.UID, c *readyConn) {
 	n, err := c.Read(make([]byte, 1))
-	c.gone = n > 0 || !errors.Is(err, os.ErrDeadlineExceeded)
+	c.gone = n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !c.taken.Load()
 	close(c.done)
 	if c.gone {
 		h.remove(cluster, c)
@@ -219,6 +232,7 @@ func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
 
 // use returns the connection for whoever took it; nil if it has ended.
 func (c *readyConn) use() net.Conn {
+	c.taken.Store(true)
 	_ = c.SetReadDeadline(time.Unix(1, 0)) // an error means that it has ended, which watch finds
 	<-c.done
 	if c.gone || c.SetReadDeadline(time.Time{}) != nil {

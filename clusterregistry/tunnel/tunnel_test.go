@@ -441,6 +441,8 @@ func TestForwarderPaused(t *testing.T) {
 		{"PUT", "/api/v1/namespaces/a", "", 403},
 		{"DELETE", "/api/v1/namespaces/a", "", 403},
 		{"GET", "/api/v1/namespaces/a/pods/b/exec", "websocket", 403},
+		{"GET", "/api/v1/namespaces/a/services/b/proxy/delete?all", "", 403},
+		{"GET", "/api/v1/namespaces/a/pods/b/proxy", "", 403},
 	} {
 		for _, is := range []bool{false, true} {
 			paused.Store(is)
@@ -456,6 +458,66 @@ func TestForwarderPaused(t *testing.T) {
 			if w.Code == 403 && !strings.Contains(w.Body.String(), `"reason":"Forbidden"`) {
 				t.Errorf("%s %s: %s", tc.method, tc.path, w.Body)
 			}
+		}
+	}
+}
+
+// What could change something and is under way ends when the agent is paused; a watch goes on.
+func TestForwarderEndsWhatIsUnderWay(t *testing.T) {
+	api := newAPI(t)
+	config := &rest.Config{Host: api.URL}
+	config.CAData = pemOf(api.Certificate())
+	var paused atomic.Bool
+	handler, err := NewForwarder(config, paused.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := httptest.NewServer(handler)
+	t.Cleanup(func() { under.CloseClientConnections(); under.Close() })
+	open := func(method string) *bufio.Reader {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, under.URL+"/watch", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		body := bufio.NewReader(answer.Body)
+		if line, err := body.ReadString('\n'); err != nil {
+			t.Fatal(line, err)
+		}
+		return body
+	}
+	watch, change := open(http.MethodGet), open(http.MethodPost)
+	paused.Store(true)
+	if all, err := io.ReadAll(change); err == nil && strings.Count(string(all), "event") != 2 {
+		t.Errorf("a request that may change something goes on: %q, %v", all, err)
+	}
+	if line, err := watch.ReadString('\n'); err != nil {
+		t.Errorf("a watch ended: %q, %v", line, err)
+	}
+}
+
+// The agent gives no tokens away: with one, the federation could do without it.
+func TestForwarderRefusesTokens(t *testing.T) {
+	api := newAPI(t)
+	config := &rest.Config{Host: api.URL + "/k8s/clusters/east"}
+	config.CAData = pemOf(api.Certificate())
+	handler, err := NewForwarder(config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/api/v1/namespaces/federation-system/serviceaccounts/federation/token": 403, "/api/v1/namespaces/a/serviceaccounts/b/token/": 403,
+		"/api/v1/namespaces/a/serviceaccounts": 200, "/api/v1/namespaces/token/configmaps": 200,
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, nil))
+		if w.Code != want || want == 200 && !strings.HasPrefix(w.Body.String(), "POST /k8s/clusters/east"+path+" ") {
+			t.Errorf("%s: %d, %s; want %d, below the path of the API server", path, w.Code, w.Body, want)
 		}
 	}
 }

@@ -36,6 +36,7 @@ func (o *options) accountConfig(ctx context.Context, own *rest.Config) (*rest.Co
 	}
 	namespace, name, _ := strings.Cut(o.account, "/")
 	var token atomic.Value
+	refused := make(chan struct{})
 	renew := func() (time.Duration, error) {
 		seconds := int64(tokenLifetime / time.Second)
 		t, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
@@ -43,7 +44,7 @@ func (o *options) accountConfig(ctx context.Context, own *rest.Config) (*rest.Co
 			return tokenRetry, fmt.Errorf("--account %q: a token of it: %w", o.account, err)
 		}
 		token.Store(t.Status.Token)
-		return time.Until(t.Status.ExpirationTimestamp.Time) * 2 / 3, nil
+		return max(tokenRetry, time.Until(t.Status.ExpirationTimestamp.Time)*2/3), nil // by a wrong clock it has expired
 	}
 	next, err := renew()
 	if err != nil {
@@ -55,15 +56,38 @@ func (o *options) accountConfig(ctx context.Context, own *rest.Config) (*rest.Co
 			case <-ctx.Done():
 				return
 			case <-time.After(next):
+			case <-refused: // the account was made again
 			}
 			if next, err = renew(); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot renew the token; will retry")
+			}
+			select { // not again at once
+			case <-ctx.Done():
+			case <-time.After(tokenRetry):
 			}
 		}
 	}()
 	config := rest.AnonymousClientConfig(own)
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		return credential.Wrap(rt, func() string { return token.Load().(string) })
+		return renewing{credential.Wrap(rt, func() string { return token.Load().(string) }), refused}
 	})
 	return config, nil
+}
+
+// renewing has the token renewed that an answer says is not known.
+type renewing struct {
+	http.RoundTripper
+	refused chan<- struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r renewing) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.RoundTripper.RoundTrip(request)
+	if err == nil && answer.StatusCode == http.StatusUnauthorized {
+		select {
+		case r.refused <- struct{}{}:
+		default: // it is being renewed
+		}
+	}
+	return answer, err
 }

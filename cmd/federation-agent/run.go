@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,9 @@ func (o *options) run(ctx context.Context) error {
 	federation, err := clientcmd.BuildConfigFromFlags("", o.bootstrap)
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig %q: %w", o.bootstrap, err)
+	}
+	if u, err := url.Parse(federation.Host); err != nil || u.Scheme != "https" {
+		return fmt.Errorf("--bootstrap-kubeconfig %q: server %q: must be a URL, as https://fed.example.com:6443", o.bootstrap, federation.Host)
 	}
 	own, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig) // of the pod, without a file
 	if err != nil {
@@ -155,6 +159,9 @@ func (o *options) store(ctx context.Context, own *rest.Config) (certificate.Stor
 	return store, nil
 }
 
+// pausedTimeout is how long the ConfigMap that pauses the agent may take to be read, before anything is forwarded.
+const pausedTimeout = time.Minute
+
 // followPaused follows the ConfigMap that pauses the agent. As long as it cannot be read, it holds what was known last.
 func (o *options) followPaused(ctx context.Context, own *rest.Config) (func() bool, error) {
 	kube, err := kubernetes.NewForConfig(own)
@@ -166,8 +173,10 @@ func (o *options) followPaused(ctx context.Context, own *rest.Config) (func() bo
 		l.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	})
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return nil, ctx.Err()
+	within, cancel := context.WithTimeout(ctx, pausedTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(within.Done(), informer.HasSynced) {
+		return nil, fmt.Errorf("--config-map %q: cannot be read for %s: the agent must be allowed to list and watch it", o.configMap, pausedTimeout)
 	}
 	return func() bool {
 		obj, exists, err := informer.GetStore().GetByKey(namespace + "/" + name)

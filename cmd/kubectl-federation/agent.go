@@ -56,11 +56,7 @@ func (a *agent) addToJoin(ctx context.Context, federation *rest.Config, core kub
 	if a.account = join.AccountName(string(system.UID)); a.image == "" {
 		return nil
 	}
-	token, err := join.CreateAgentToken(ctx, core, r.Name, join.DefaultAgentTokenTTL)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := join.AgentKubeconfig(federation, a.server, token)
+	kubeconfig, tokenID, err := agentBootstrap(ctx, federation, core, r.Name, a.server, join.DefaultAgentTokenTTL)
 	if err != nil {
 		return err
 	}
@@ -73,7 +69,7 @@ func (a *agent) addToJoin(ctx context.Context, federation *rest.Config, core kub
 		return err
 	}
 	r.Also = append(r.Also, &unstructured.Unstructured{Object: bootstrap})
-	text := strings.NewReplacer("CLUSTER", r.Name, "ACCOUNT", a.account, "IMAGE", a.image).Replace(withoutComments(manifests.Agent))
+	text := strings.NewReplacer("CLUSTER", r.Name, "ACCOUNT", a.account, "IMAGE", a.image, "TOKEN", tokenID).Replace(withoutComments(manifests.Agent))
 	objects, err := decodeObjects([]byte(text))
 	r.Also = append(r.Also, objects...)
 	return err

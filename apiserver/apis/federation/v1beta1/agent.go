@@ -1,6 +1,9 @@
 package v1beta1
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	// AgentsGroup is the group of the agents of clusters whose connection is Pull.
@@ -25,6 +28,11 @@ func AgentUserName(cluster string) string { return agentUserPrefix + cluster }
 func ClusterOfAgent(user string) (cluster string, ok bool) {
 	cluster, ok = strings.CutPrefix(user, agentUserPrefix)
 	return cluster, ok && cluster != ""
+}
+
+// IsAgent reports whether groups of a user say that it is the agent of a cluster, or has a bootstrap token of one.
+func IsAgent(groups []string) bool {
+	return slices.Contains(groups, AgentsGroup) || slices.Contains(groups, BootstrapGroups)
 }
 
 // BootstrapGroup returns the group of the bootstrap tokens by which the agent of a cluster gets its first certificate.
