@@ -92,7 +92,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			f.tally.check("law of ready replicas")
-			want := f.laws.want(key, f.askedFor(key, u, now), now)
+			want := f.laws.want(key, f.askedFor(key, u, now), now, f.hearsNothing())
 			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
 			f.laws.ready[key] = is
@@ -131,10 +131,11 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.T
 		if p == nil || p.Clusters[name] == 0 {
 			continue
 		}
-		autoscaled = autoscaled || m.autoscaled(k)
-		if !reached {
+		scales := m.autoscaled(k)
+		autoscaled = autoscaled || scales
+		if !reached || !scales || !f.isCopy(there) { // an autoscaler wants nothing of what is not there, or is somebody else's
 			wanted += int(p.Clusters[name])
-		} else if there != nil {
+		} else {
 			wanted += max(replicasOf(there), f.floor(m, k, p, leaving, now))
 		}
 	}
@@ -207,8 +208,13 @@ func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 	return append(f.movedHome(u.GetName(), before, p, now), f.leftVolumes(u, before, p)...)
 }
 
-func (l *laws) want(k workloadKey, n int, now time.Time) int {
+// want is how many replicas a workload must have by what all have heard: the least of the last while, which lasts as long as some process hears
+// nothing.
+func (l *laws) want(k workloadKey, n int, now time.Time, unheard bool) int {
 	a := l.asked[k]
+	if unheard && !now.After(a.until) {
+		a.until = now.Add(hearing)
+	}
 	switch {
 	case n > a.now && !now.After(a.until):
 		a.least = min(a.least, a.now)

@@ -134,6 +134,15 @@ func (f *Fleet) apiSick() bool {
 	})
 }
 
+// hearsNothing reports whether the federation's API delivers nothing to some process.
+func (f *Fleet) hearsNothing() bool {
+	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.stalled.IsZero() || l.silent || l.stale
+	})
+}
+
 // requestTimeout is after how long the API answers a request that it has not finished.
 const requestTimeout = time.Minute
 
