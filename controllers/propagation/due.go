@@ -92,7 +92,7 @@ func (d *statusLimiter) isSettled(k key, now time.Time) (yes bool, again time.Du
 	return true, 0
 }
 
-// acquire reports whether an object has its turn. If not, it joins the queue, see dispatch.
+// acquire reports whether an object has its turn. If not, it joins the queue, see giveTurns.
 func (d *statusLimiter) acquire(k key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,7 +48,7 @@ func (c *Controller) syncMember(ctx context.Context, m *member, k key) error {
 	return c.recordResult(m, k, syncResult{operation: op, err: err})
 }
 
-// release ends what a write that did not come about took from others, and lets them go on.
+// release gives back what a write that did not happen had reserved, and wakes the copies that wait for it.
 func (c *Controller) release(m *member, k key) {
 	if m.Release(k).GivesBack(ledger.Reservation{}) {
 		c.wakeOthers(k, m)
@@ -158,7 +158,7 @@ func (c *Controller) recordResult(m *member, k key, end syncResult) error {
 	return end.err
 }
 
-// outcome returns what the ledger keeps of a conclusion.
+// outcome returns what the ledger keeps of a sync.
 func (end syncResult) outcome() ledger.Outcome {
 	now := ledger.Outcome{State: plan.Synced, Outdated: end.keepsOldTemplate()}
 	switch {

@@ -26,7 +26,7 @@ func (r *reporter) reportNow(k key) {
 	r.reports.Add(k)
 }
 
-// reportOrFinish is report, except that an object that is being deleted does not wait.
+// reportOrFinish is enqueueReport, except that an object that is being deleted does not wait.
 func (r *reporter) reportOrFinish(k key) {
 	if federated := r.packedObject(k); federated == nil || held.About(federated).GetDeletionTimestamp() != nil {
 		r.reportNow(k)
@@ -41,7 +41,7 @@ func (r *reporter) reportAll() {
 	}
 }
 
-// dispatch gives turns until ctx is done.
+// giveTurns gives turns until ctx is done.
 func (r *reporter) giveTurns(ctx context.Context) {
 	for busy := false; ; {
 		k, quit := r.dues.waiting.Get()

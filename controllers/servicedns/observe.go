@@ -118,7 +118,7 @@ func sameStatus(a, b *unstructured.Unstructured) bool {
 	x, y := clusterOf(a), clusterOf(b)
 	return x != nil && y != nil && reflect.DeepEqual(plan.ClusterOf(x, nil), plan.ClusterOf(y, nil)) &&
 		reflect.DeepEqual(x.Status.Failover, y.Status.Failover) && reflect.DeepEqual(x.Condition(v1beta1.ClusterReady), y.Condition(v1beta1.ClusterReady)) &&
-		reflect.DeepEqual(x.Drill(), y.Drill())
+		reflect.DeepEqual(x.Drill(), y.Drill()) && x.OutOfService() == y.OutOfService() // one that is counts among none that vanished together
 }
 
 // samePolicy compares policies and grants.

@@ -69,7 +69,7 @@ type header struct {
 // message is its beginning. It returns nil for what must not be answered: messages too short for a header, and
 // responses, because two servers would answer each other for ever.
 func (r *responder) respond(s *snapshot, message []byte, from origin) []byte {
-	r.from, r.header, r.known, r.counted = from, header{}, false, false
+	r.from, r.header, r.reply, r.known, r.counted = from, header{}, nil, false, false
 	if len(message) < headerSize || message[2]&0x80 != 0 {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (r *responder) class() answerClass {
 	return classError
 }
 
-// guarded returns respond, but no message can take the process down, with everything else that is in it.
+// guarded calls respond and recovers from a panic, so that no message takes the process down.
 func (r *responder) guarded(s *snapshot, message []byte, from origin) (reply []byte) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -290,8 +290,8 @@ func (r *responder) putSigned(records *records, owner, first int) uint16 {
 	return records.count + signed.count
 }
 
-// appendRecords appends records, whose owner's name is at an offset of the message. They begin with that at
-// the offset first of them.
+// appendRecords appends records, whose owner's name is at an offset of the message. The record at the offset first of the
+// packed ones comes first.
 func (r *responder) appendRecords(records *records, owner, first int) {
 	at := len(r.reply)
 	if at+len(records.packed) > r.room {

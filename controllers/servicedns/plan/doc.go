@@ -12,7 +12,7 @@
 //
 // A level at which at least one cluster serves has the addresses of all that do. A level at which none does is a CNAME to the
 // next level up. A cluster serves if it is ready and the object's annotation lists addresses for it: a Service has a ready
-// endpoint there. The names of a zone and region exist for every joined cluster in the annotation, even while it is
+// endpoint there. The names of a zone and region exist for every joined cluster, once the annotation has any, even while it is
 // unreachable, so that clients near it follow the CNAME instead of getting "no such name".
 //
 // Clusters are ranked: serving; drained; failing the federation's health check, if the settings have one; serving when last

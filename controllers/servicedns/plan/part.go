@@ -83,7 +83,7 @@ func (p *planner) rankPart(t *part, item v1beta1.ClusterServiceIngress) {
 		return
 	}
 	switch {
-	case t.Held:
+	case t.Held && t.rank == serving:
 		p.addCodedReason(FailStatic, t.Name, "%s", t.why)
 	case t.rank != nothing || item.Items == nil:
 		p.addReason(t.Name, "%s", t.why)
@@ -129,7 +129,7 @@ func (p *planner) addHost(s *served, cluster, hostname string) {
 func (p *planner) chooseParts(l *level) (given []*part, standings []Standing) {
 	best, first := nothing, int32(0)
 	for _, t := range l.parts {
-		last := t.rank > serving && l.up != "" // drained and unseen count only at the last level
+		last := t.rank > serving && l.up != "" // below the last level only clusters that serve count
 		if t.rank < best && !last {
 			best = t.rank
 		}

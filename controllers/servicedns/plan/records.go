@@ -74,7 +74,7 @@ func (p *planner) addReason(cluster, format string, args ...any) {
 	p.plan.Reasons = append(p.plan.Reasons, Reason{Object: p.object.Key(), Cluster: cluster, Message: fmt.Sprintf(format, args...)})
 }
 
-// addCodedReason is because with a code.
+// addCodedReason is addReason with a code.
 func (p *planner) addCodedReason(code, cluster, format string, args ...any) {
 	p.addReason(cluster, format, args...)
 	p.plan.Reasons[len(p.plan.Reasons)-1].Code = code

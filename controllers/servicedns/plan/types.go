@@ -79,8 +79,8 @@ type Cluster struct {
 	// Held is true for a cluster that is unreachable probably because the federation is cut off: its addresses count as
 	// before.
 	Held bool
-	// Weight is its weight in DNS. 0 means drained: its addresses count only at the global level, and only if no other
-	// cluster serves.
+	// Weight is its weight in DNS. 0 means drained: its addresses count only for the global name and hosts, and only if
+	// no other cluster serves.
 	Weight uint32
 	Zones  []string
 	Region string

@@ -57,3 +57,22 @@ func TestAClusterThatMostReach(t *testing.T) {
 		}
 	}
 }
+
+// Where most clusters vanished together, only addresses that stay are said to stay: those of a cluster that had no endpoint, or was drained, are out.
+func TestWhatStaysIsSaidToStay(t *testing.T) {
+	for name, c := range map[string]struct {
+		object Object
+		weight uint32
+		want   bool
+	}{
+		"it served":          {service("east-a=192.0.2.1", "east-b=192.0.2.2"), 100, true},
+		"it had no endpoint": {service("east-a", "east-b=192.0.2.2"), 100, false},
+		"it was drained":     {service("east-a=192.0.2.1", "east-b=192.0.2.2"), 0, false},
+	} {
+		clusters := threeClusters()
+		clusters[0].Held, clusters[0].Weight = true, c.weight
+		if got := static(Records(input(clusters, c.object))); got != c.want {
+			t.Errorf("%s: FailStatic %t, want %t", name, got, c.want)
+		}
+	}
+}
