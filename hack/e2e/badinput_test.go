@@ -90,7 +90,7 @@ func TestKubectlSaysWhatIsWrongWithACluster(t *testing.T) {
 		{"a", `{clientCIDR: 10.0.0.0, serverAddress: a}`, "", at + `[0].clientCIDR: Invalid value: "10.0.0.0": must be a network in CIDR notation`},
 		{"a", `{clientCIDR: 10.0.0.0/33, serverAddress: a}`, "", at + `[0].clientCIDR: Invalid value: "10.0.0.0/33"`},
 		{"a", `{clientCIDR: 0.0.0.0/0}`, "", at + "[0].serverAddress"},
-		{"a", `{clientCIDR: 0.0.0.0/0, serverAddress: "https://a:6443"}`, "", at + `[0].serverAddress: Invalid value: "https://a:6443": must be host, host:port, IP or IP:port, without a scheme or path`},
+		{"a", `{clientCIDR: 0.0.0.0/0, serverAddress: "https://a:6443"}`, "", at + `[0].serverAddress: Invalid value: "https://a:6443": must be host, host:port, IP or IP:port, without a scheme, path or zone`},
 		{"a", `{clientCIDR: 0.0.0.0/0, serverAddress: "a:70000"}`, "", "the port must be a number from 1 to 65535"},
 		{"a", good + "," + good, "", at + `[1].clientCIDR: Duplicate value: "0.0.0.0/0"`},
 		{"a", good, `, secretRef: {}`, "spec.secretRef.name: Required value: name a Secret in the namespace federation-system"},
