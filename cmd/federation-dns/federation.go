@@ -36,7 +36,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	how := servicedns.Options{
 		Informers: from.ForResource, Federation: info.Name, Zone: o.zone, TTL: uint32(info.DNSTTL / time.Second),
 		Providers: []servicedns.NamedProvider{{Name: "built-in", Provider: z, Local: true}},
-		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, failoverplan.SettingsOf(info), time.Now())
 		},
 		Kube: kube, Report: reportChanges(),

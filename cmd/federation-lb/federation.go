@@ -46,7 +46,7 @@ func (s *source) follow(ctx context.Context) error {
 	}
 	how := servicedns.Options{
 		Informers: s.informers.ForResource, Federation: info.Name, Zone: info.DNSZone, TTL: uint32(info.DNSTTL / time.Second),
-		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, failoverplan.SettingsOf(info), time.Now())
 		},
 		Kube: s.kube, Offers: s.controller.Offers, Kept: s.controller.Kept,

@@ -114,7 +114,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	how := servicedns.Options{
 		Informers: shared.ForResource, Federation: o.name, Zone: o.zone, TTL: uint32(o.dnsTTL / time.Second),
 		Providers: append([]servicedns.NamedProvider{{Name: "built-in", Provider: dns, Local: true}}, o.others...),
-		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.Settings, time.Now())
 		},
 		Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,

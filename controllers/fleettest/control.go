@@ -179,7 +179,7 @@ func (c *control) names(ctx context.Context) error {
 	names, err := servicedns.New(servicedns.Options{
 		Informers: from.ForResource, Federation: "fed", Zone: zone, Resolver: noResolver{}, Offers: c.offers.Set,
 		Providers: []servicedns.NamedProvider{{Name: "fleet", Provider: c.dns, Local: true}}, Client: client, Recorder: f.events,
-		Held: func(clusters []*v1beta1.Cluster) map[string]bool {
+		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, f.Settings.failover(), time.Now())
 		},
 	})

@@ -42,7 +42,7 @@ type statusLimiter struct {
 // due has the times of the first and the last unreported change of an object.
 type due struct{ first, last time.Time }
 
-func newDues(aSecond int) *statusLimiter {
+func newStatusLimiter(aSecond int) *statusLimiter {
 	return &statusLimiter{
 		limit: rate.NewLimiter(rate.Limit(aSecond), burst*aSecond), waiting: workqueue.NewTyped[key](),
 		of: map[key]due{}, turn: map[key]bool{},

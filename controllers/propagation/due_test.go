@@ -34,7 +34,7 @@ func TestAReportWaitsUntilTheCopiesSettle(t *testing.T) {
 		{"goes on changing", []time.Duration{0, 200 * time.Millisecond}, 250 * time.Millisecond, 200 * time.Millisecond},
 		{"goes on for a second", []time.Duration{0, 950 * time.Millisecond}, time.Second, 0},
 	} {
-		d := newDues(30)
+		d := newStatusLimiter(30)
 		for _, at := range c.changes {
 			d.recordChange(k, start.Add(at))
 		}
@@ -58,7 +58,7 @@ func TestTheMoreObjectsAreDueTheLongerTheySettle(t *testing.T) {
 		{40, time.Second, 4 * time.Second},
 		{5000, 5 * time.Second, 20 * time.Second},
 	} {
-		d := newDues(aSecond)
+		d := newStatusLimiter(aSecond)
 		for i := range c.due {
 			d.recordChange(key{NamespacedName: types.NamespacedName{Name: fmt.Sprint(i)}}, start)
 		}
@@ -75,7 +75,7 @@ func TestTheMoreObjectsAreDueTheLongerTheySettle(t *testing.T) {
 
 func TestATurnForNothingIsGivenOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, began := newDues(1), time.Now()
+		d, began := newStatusLimiter(1), time.Now()
 		wait := func(want time.Duration, what string) {
 			if err := d.waitForTurn(t.Context()); err != nil || time.Since(began) != want {
 				t.Errorf("%s came after %s (%v), want %s", what, time.Since(began), err, want)

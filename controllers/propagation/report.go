@@ -33,7 +33,7 @@ type reporter struct {
 
 func newReporter(v *view, s *members, h *hub) *reporter {
 	return &reporter{
-		view: v, members: s, hub: h, dues: newDues(v.Reports),
+		view: v, members: s, hub: h, dues: newStatusLimiter(v.Reports),
 		reports: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](50*time.Millisecond, 30*time.Second)),
 	}
 }
@@ -176,7 +176,7 @@ func (r *reporter) copiesOf(k key, federated *unstructured.Unstructured) (copies
 				copies = append(copies, one)
 			}
 		} else if goes {
-			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable", Alone: r.isCutOff(k, u, time.Now())})
+			copies = append(copies, plan.Copy{Cluster: name, State: plan.Unreachable, Message: "the cluster is not reachable", Alone: r.onlyWeMiss(k, u, time.Now())})
 		}
 	}
 	return copies
@@ -186,9 +186,9 @@ func (r *reporter) copiesOf(k key, federated *unstructured.Unstructured) (copies
 // counts as stale (ADR 87): longer than it takes to agree that the cluster is lost, or to engage it again.
 const aloneAfter = 20 * time.Second
 
-// isCutOff reports whether this process has not reached a cluster for a while that the federation reaches. An object whose
+// onlyWeMiss reports whether this process has not reached a cluster for a while that the federation reaches. An object whose
 // addresses there count is reported again when that time comes.
-func (r *reporter) isCutOff(k key, cluster *unstructured.Unstructured, now time.Time) bool {
+func (r *reporter) onlyWeMiss(k key, cluster *unstructured.Unstructured, now time.Time) bool {
 	if !k.Kind.Addresses || !plan.IsReached(cluster) {
 		return false
 	}

@@ -36,9 +36,9 @@ type Options struct {
 	TTL uint32
 	// Providers hold the zone, each independently.
 	Providers []NamedProvider
-	// Held, if set, returns the names of the Clusters whose addresses stay though they are unreachable: they vanished
+	// CutOff, if set, returns the names of the Clusters whose addresses stay though they are unreachable: they vanished
 	// together with most others, so the federation itself may be cut off.
-	Held func([]*v1beta1.Cluster) map[string]bool
+	CutOff func([]*v1beta1.Cluster) map[string]bool
 	// Report, if set, is called after each pass over a provider, by that provider's goroutine.
 	Report func(ProviderState)
 	// Offers, if set, is called after each pass with what clusters have of the Services in that pass, by
@@ -91,8 +91,8 @@ func New(o Options) (*Controller, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
 	}
-	if o.Held == nil {
-		o.Held = func([]*v1beta1.Cluster) map[string]bool { return nil }
+	if o.CutOff == nil {
+		o.CutOff = func([]*v1beta1.Cluster) map[string]bool { return nil }
 	}
 	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.addHost)

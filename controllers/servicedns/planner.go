@@ -209,7 +209,7 @@ func (p *planner) clustersChanged(names map[string]bool) (moved map[string]bool,
 			}
 		}
 	}
-	held := p.Held(slices.Collect(maps.Values(p.known)))
+	held := p.CutOff(slices.Collect(maps.Values(p.known)))
 	moved = map[string]bool{}
 	before := make(map[string]plan.Cluster, len(p.clusters))
 	for _, c := range p.clusters {

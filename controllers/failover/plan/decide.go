@@ -73,9 +73,9 @@ func CutOff(clusters []*v1beta1.Cluster, s Settings, now time.Time) map[string]b
 	return names
 }
 
-// Held returns why not all of the named clusters would be failed over if they were lost now for long; "" if nothing
+// WhySuspended returns why not all of the named clusters would be failed over if they were lost now for long; "" if nothing
 // would suspend it.
-func Held(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time) string {
+func WhySuspended(clusters []*v1beta1.Cluster, lost []string, s Settings, now time.Time) string {
 	s.Seen = now
 	then := make([]*v1beta1.Cluster, len(clusters))
 	for i, c := range clusters {

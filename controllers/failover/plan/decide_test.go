@@ -383,7 +383,7 @@ func TestHeldSaysWhatWouldHoldIt(t *testing.T) {
 		{[]string{"a", "b", "c"}, "most clusters vanished"},
 		{nil, ""},
 	} {
-		got := Held(f.clusters, test.lost, f.settings, f.now)
+		got := WhySuspended(f.clusters, test.lost, f.settings, f.now)
 		if got == "" != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%v: %q, want %q", test.lost, got, test.want)
 		}

@@ -40,11 +40,11 @@ func failOverAmong(members []*member, s Settings, decides func(*member) bool) {
 		switch zone, retired := m.capZone(), m.isExempt(); {
 		case !m.due || !decides(m):
 		case static[m]:
-			m.holdFor(ReasonFailStatic)
+			m.suspendBecause(ReasonFailStatic)
 		case s.MaxZones == 0:
-			m.holdFor(ReasonDisabled)
+			m.suspendBecause(ReasonDisabled)
 		case s.MaxZones > 0 && !retired && !zones[zone] && len(zones) >= s.MaxZones:
-			m.holdFor(ReasonCapReached)
+			m.suspendBecause(ReasonCapReached)
 		case m.next.Phase == v1beta1.PhaseFailoverSuspended:
 			m.graceAnew()
 		default:
@@ -75,7 +75,7 @@ func (m *member) isExempt() bool {
 
 func (m *member) isOut() bool { return m.next != nil && m.next.Phase == v1beta1.PhaseFailedOver }
 
-func (m *member) holdFor(reason string) {
+func (m *member) suspendBecause(reason string) {
 	if m.next.Phase != v1beta1.PhaseFailoverSuspended {
 		m.enterPhase(v1beta1.PhaseFailoverSuspended)
 	}

@@ -95,7 +95,7 @@ func (m *member) step() {
 		m.enterFirstPhase()
 		return
 	}
-	m.hold = m.heldFor()
+	m.hold = m.suspendedBecause()
 	switch m.evidence {
 	case well:
 		m.stepWell()
@@ -106,8 +106,8 @@ func (m *member) step() {
 	}
 }
 
-// heldFor returns why the cluster is suspended, reasonReleased if it was and has a new grace period, or "".
-func (m *member) heldFor() string {
+// suspendedBecause returns why the cluster is suspended, reasonReleased if it was and has a new grace period, or "".
+func (m *member) suspendedBecause() string {
 	held := m.Condition(v1beta1.ClusterFailoverSuspended)
 	if held == nil || m.Phase() != v1beta1.PhaseFailoverSuspended && held.Reason != reasonReleased {
 		return ""

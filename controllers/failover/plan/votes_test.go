@@ -152,7 +152,7 @@ func TestTheLeaderAloneIsCutOff(t *testing.T) {
 	if cut := CutOff(f.clusters, f.settings, f.now); len(cut) > 0 {
 		t.Errorf("they count as cut off: %v", cut)
 	}
-	if held := Held(f.clusters, []string{"a"}, f.settings, f.now); held == "" || strings.Contains(held, "processes") {
+	if held := WhySuspended(f.clusters, []string{"a"}, f.settings, f.now); held == "" || strings.Contains(held, "processes") {
 		t.Errorf("if a were lost for all: %q", held)
 	}
 	f.settle() // which fails if a written decision changes

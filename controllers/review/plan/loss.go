@@ -54,7 +54,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	before.Ledger = w.Ledger.Clone()
 	objects := f.affectedBy(lost)
 	decisions := scheduler.DecideAndTake(objects, w, now)
-	l := Loss{Clusters: lost, Held: failoverplan.Held(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
+	l := Loss{Clusters: lost, Held: failoverplan.WhySuspended(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
 	gains, movable := map[string]bool{}, []string(nil)
 	for _, i := range scheduler.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]

@@ -46,7 +46,7 @@ func byName(clusters []servicednsplan.Cluster) map[string]servicednsplan.Cluster
 }
 
 // isServing reports whether the cluster is known to serve.
-func isServing(c servicednsplan.Cluster) bool { return c.Held || c.Ready && !c.HeartbeatsStale }
+func isServing(c servicednsplan.Cluster) bool { return c.CutOff || c.Ready && !c.HeartbeatsStale }
 
 // serversOf returns the clusters that serve each global name and host of an object. A cluster that cannot be seen serves
 // nothing, though its addresses may stay in DNS for lack of others.

@@ -37,7 +37,7 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 	if spec.Drained {
 		then = withDrained(in.Clusters, lost)
 	} else {
-		s.SuspendedReason = failoverplan.Held(in.Clusters, lost, in.failoverSettings(), in.Now)
+		s.SuspendedReason = failoverplan.WhySuspended(in.Clusters, lost, in.failoverSettings(), in.Now)
 	}
 	s.Records = recordChanges(in, then)
 	s.Moves = replicaMoves(in, then, lost)

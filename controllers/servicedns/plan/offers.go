@@ -59,7 +59,7 @@ func (p *planner) recordOffers(parts []*part) {
 		}
 		t := &part{Cluster: c, rank: unseen, weight: c.Weight}
 		switch {
-		case !c.Ready && !c.Held:
+		case !c.Ready && !c.CutOff:
 		case c.Weight == 0:
 			t.rank = drained
 		default:

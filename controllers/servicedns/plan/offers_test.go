@@ -13,7 +13,7 @@ import (
 func TestOffers(t *testing.T) {
 	clusters := threeClusters()
 	clusters[1].Weight = 0
-	clusters = append(clusters, Cluster{Name: "dead", Weight: 100}, Cluster{Name: "held", Weight: 100, Held: true}, Cluster{Name: "wide", Ready: true, Weight: 5, Zones: []string{"a", "b"}, Region: "east"},
+	clusters = append(clusters, Cluster{Name: "dead", Weight: 100}, Cluster{Name: "held", Weight: 100, CutOff: true}, Cluster{Name: "wide", Ready: true, Weight: 5, Zones: []string{"a", "b"}, Region: "east"},
 		Cluster{Name: "mute", Weight: 100, Ready: true, HeartbeatsStale: true})
 	checked := with(service("east-a=192.0.2.1,192.0.2.1", "west-a=192.0.2.2", "wide=192.0.2.3"), `{"healthCheck":{"type":"TCP","port":80}}`)
 	unreported := Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer}

@@ -68,22 +68,22 @@ func (p *planner) rankPart(t *part, item v1beta1.ClusterServiceIngress) {
 		t.rank, t.why = nothing, "no endpoint is ready: its addresses are out"
 	case t.isEmpty():
 		t.rank, t.why = nothing, "its load balancer has no address that can be given out"
-	case !t.Ready && !t.Held:
+	case !t.Ready && !t.CutOff:
 		t.rank, t.why = unseen, "the cluster is not ready: its addresses are out"
-	case t.HeartbeatsStale && !t.Held:
+	case t.HeartbeatsStale && !t.CutOff:
 		t.rank, t.why = unseen, "its nodes have not renewed their Leases since it returned: its addresses are left out"
-	case !item.IsSeen() && !t.Held:
+	case !item.IsSeen() && !t.CutOff:
 		t.rank, t.why = unseen, "the federation's process that looks after the object does not reach the cluster, though others do: its addresses are out"
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
-	case t.Held:
+	case t.CutOff:
 		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off; if the cluster is dead: kubectl federation drain " + t.Name
 	default:
 		t.why = "serves"
 		return
 	}
 	switch {
-	case t.Held && t.rank == serving:
+	case t.CutOff && t.rank == serving:
 		p.addCodedReason(FailStatic, t.Name, "%s", t.why)
 	case t.rank != nothing || item.Items == nil:
 		p.addReason(t.Name, "%s", t.why)

@@ -61,7 +61,7 @@ func Usability(c *v1beta1.Cluster) string { return fmt.Sprint(ClusterOf(c, nil))
 // ClusterOf reads a Cluster. held has the names of those that count as before though they are unreachable.
 func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
 	return Cluster{
-		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, Held: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),
+		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, CutOff: held[c.Name], Weight: uint32(max(c.DNSWeight(), 0)),
 		Zones: c.Status.Zones, Region: c.Status.Region,
 	}
 }

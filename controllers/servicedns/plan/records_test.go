@@ -148,13 +148,13 @@ func TestRecords(t *testing.T) {
 			reasons: []string{"east-a: no other cluster serves: the addresses stay", "east-a: the cluster is not ready", "east-b: no endpoint"},
 		},
 		"clusters that vanished with most others stay as they were": {
-			in: input([]Cluster{{Name: "east-a", Held: true, Weight: 100, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"}},
+			in: input([]Cluster{{Name: "east-a", CutOff: true, Weight: 100, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"}},
 				service("east-a=192.0.2.1", "east-b=192.0.2.2")),
 			want:    []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
 			reasons: []string{"east-a: most clusters vanished together"},
 		},
 		"of those, one that a person has drained is out": {
-			in: input([]Cluster{{Name: "east-a", Held: true, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Held: true, Weight: 100, Zones: []string{"b"}, Region: "east"}, {Name: "west-a", Ready: true, Weight: 100, Zones: []string{"a"}, Region: "west"}},
+			in: input([]Cluster{{Name: "east-a", CutOff: true, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", CutOff: true, Weight: 100, Zones: []string{"b"}, Region: "east"}, {Name: "west-a", Ready: true, Weight: 100, Zones: []string{"a"}, Region: "west"}},
 				service("east-a=192.0.2.1", "east-b=192.0.2.2", "west-a=192.0.2.3")),
 			want:    []string{"@ A 192.0.2.2 192.0.2.3", "a.east CNAME east", "a.west A 192.0.2.3", "b.east A 192.0.2.2", "east A 192.0.2.2", "west A 192.0.2.3"},
 			reasons: []string{"east-a: the cluster's DNS weight is 0", "east-b: most clusters vanished together: its addresses stay, for it may be the federation that is cut off; if the cluster is dead: kubectl federation drain east-b"},
@@ -295,7 +295,7 @@ func TestHostNamesOfLoadBalancers(t *testing.T) {
 func randomInput(r *rand.Rand) Input {
 	in := input(nil)
 	for i := range r.IntN(5) {
-		c := Cluster{Name: fmt.Sprintf("c%d", i), Ready: r.IntN(3) > 0, Held: r.IntN(6) == 0, Weight: uint32(r.IntN(3)), Region: []string{"", "east", "west"}[r.IntN(3)]}
+		c := Cluster{Name: fmt.Sprintf("c%d", i), Ready: r.IntN(3) > 0, CutOff: r.IntN(6) == 0, Weight: uint32(r.IntN(3)), Region: []string{"", "east", "west"}[r.IntN(3)]}
 		for range r.IntN(3) {
 			c.Zones = append(c.Zones, []string{"a", "b", "east"}[r.IntN(3)])
 		}

@@ -76,9 +76,9 @@ type Cluster struct {
 	// HeartbeatsStale is true for a cluster that is ready again but whose nodes' heartbeats are stale: it counts as not
 	// ready.
 	HeartbeatsStale bool
-	// Held is true for a cluster that is unreachable probably because the federation is cut off: its addresses count as
+	// CutOff is true for a cluster that is unreachable probably because the federation is cut off: its addresses count as
 	// before.
-	Held bool
+	CutOff bool
 	// Weight is its weight in DNS. 0 means drained: its addresses count only for the global name and hosts, and only if
 	// no other cluster serves.
 	Weight uint32

@@ -26,7 +26,7 @@ func TestWhatIsNotSeenOfACluster(t *testing.T) {
 		return strings.Join(got, "; ")
 	}
 	held := threeClusters()
-	held[0].Held = true
+	held[0].CutOff = true
 	web := func() Object { return service("east-a=192.0.2.1", "east-b=192.0.2.2") }
 	for name, c := range map[string]struct {
 		clusters []Cluster
@@ -70,7 +70,7 @@ func TestWhatStaysIsSaidToStay(t *testing.T) {
 		"it was drained":     {service("east-a=192.0.2.1", "east-b=192.0.2.2"), 0, false},
 	} {
 		clusters := threeClusters()
-		clusters[0].Held, clusters[0].Weight = true, c.weight
+		clusters[0].CutOff, clusters[0].Weight = true, c.weight
 		if got := static(Records(input(clusters, c.object))); got != c.want {
 			t.Errorf("%s: FailStatic %t, want %t", name, got, c.want)
 		}
