@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,8 @@ type meter struct {
 	*memapi.API
 	others dynamic.Interface // requests that are not counted: users, and a member's own controllers
 
+	hangs atomic.Bool // writes are not answered
+
 	mu    sync.Mutex
 	calls map[string]int
 }
@@ -49,7 +52,11 @@ func newMeter() *meter {
 	return &meter{API: api, others: api.Client("others", nil), calls: map[string]int{}}
 }
 
-func (m *meter) count(_ context.Context, r memapi.Request, do func() error) error {
+func (m *meter) count(ctx context.Context, r memapi.Request, do func() error) error {
+	if m.hangs.Load() && r.Writes() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if r.Verb != "list" && r.Verb != "watch" {
 		m.mu.Lock()
 		m.calls[strings.TrimSuffix(r.Verb+" "+r.Resource.Resource+"/"+r.Subresource, "/")]++

@@ -140,21 +140,28 @@ func (r *reporter) hidePending(k key, federated *unstructured.Unstructured, copi
 	}
 }
 
-// initialSync is how long a ready member may take to be engaged and synced.
-const initialSync = patience + 5*time.Second
+const (
+	// initialSync is how long a ready member may take to be engaged and synced.
+	initialSync = patience + 5*time.Second
+	// addressesSync is the same for an object with addresses and a member that is engaged: what other members have of it
+	// goes into DNS and must not wait for one that does not answer.
+	addressesSync = time.Second
+)
 
 // initialSyncPending returns how long to delay a report while a ready member is still being engaged: to call it
 // unreachable, or its copy pending, would be two useless writes.
 func (r *reporter) initialSyncPending(k key, now time.Time) time.Duration {
 	for _, u := range r.clusters() {
-		since := r.started
+		since, most := r.started, initialSync
 		if m := r.member(u.GetName()); m != nil {
 			if m.Synced(k) {
 				continue
 			}
-			since = m.joined
+			if since = m.joined; k.Kind.Endpoints {
+				most = addressesSync
+			}
 		}
-		if left := since.Add(initialSync).Sub(now); left > 0 && plan.IsReady(u) {
+		if left := since.Add(most).Sub(now); left > 0 && plan.IsReady(u) {
 			return left
 		}
 	}

@@ -46,3 +46,21 @@ func TestOthersConditionsStay(t *testing.T) {
 		calm()
 	})
 }
+
+// The addresses of a Service do not wait for a member that has just come and does not answer.
+func TestAddressesDoNotWaitForAMemberThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "east-a", "east-b")
+		f.members["east-b"].hangs.Store(true)
+		f.run(t, Options{}, func() {
+			f.federation.create(t, services, "default", `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`)
+			time.Sleep(time.Second)
+			f.members["east-a"].merge(t, services, "web", `{status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}`, "status")
+			time.Sleep(2 * time.Second)
+			given, _, _ := unstructured.NestedSlice(f.federation.Get(services, "default", "web").Object, "status", "loadBalancer", "ingress")
+			if len(given) != 1 {
+				t.Errorf("addresses %v two seconds after a cluster gave one", given)
+			}
+		})
+	})
+}
