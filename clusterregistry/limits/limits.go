@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,7 +163,11 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 		}{io.LimitReader(response.Body, errorText), response.Body}
 	}
 	watch := r.URL.Query().Get("watch")
-	response.Body = &body{ReadCloser: response.Body, meter: c.meter, watch: watch == "true" || watch == "1"}
+	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch == "true" || watch == "1"}
+	if counted.watch && !strings.Contains(response.Header.Get("Content-Type"), "protobuf") {
+		counted.events = &jsonEvents{}
+	}
+	response.Body = counted
 	return response, nil
 }
 
@@ -173,8 +178,10 @@ func (c *counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTrippe
 type body struct {
 	io.ReadCloser
 	meter *Meter
-	watch bool         // it has no end; the client bounds each event
+	watch bool         // it has no end
 	size  atomic.Int64 // bytes so far that count as open
+	// events are those of a watch in JSON.
+	events *jsonEvents
 
 	closed atomic.Bool // perhaps while it is being read
 }
@@ -184,6 +191,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if over := b.meter.read(n); over != nil {
 		return 0, over
+	}
+	if b.events != nil && b.events.read(p[:n]) {
+		return 0, b.meter.exceed("one event of a watch", maxEvent)
 	}
 	if b.watch {
 		return n, err

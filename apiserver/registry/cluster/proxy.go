@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apimachinery/third_party/forked/golang/netutil"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -75,6 +78,9 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 // NewHandler returns a handler that forwards requests for one path to the member of config, which it changes: with the
 // federation's token, impersonating the caller.
 func NewHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
+	if config.Dial != nil { // through an agent: each request has a connection of its own, which ends with it
+		config.Transport, config.Dial = &http.Transport{DialContext: config.Dial, DisableKeepAlives: true}, nil
+	}
 	location, err := url.Parse(config.Host)
 	through, tunnelled := config.Transport.(*http.Transport)
 	if err != nil || location.Scheme != "https" && !tunnelled {
@@ -91,10 +97,12 @@ func NewHandler(config *restclient.Config, caller user.Info, subpath string, res
 		return nil, errors.NewServiceUnavailable(err.Error())
 	}
 	location.Path = joinPath(location.Path, subpath)
-	handler := proxy.NewUpgradeAwareHandler(location, secured, false, false, proxy.NewErrorResponder(responder))
+	handler := proxy.NewUpgradeAwareHandler(location, notAPage{secured}, false, false, proxy.NewErrorResponder(responder))
 	handler.UpgradeTransport = upgrades
 	handler.RejectForwardingRedirects = true
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'") // whatever the member answers, in a browser it is no page of ours
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		handler.ServeHTTP(w, withoutCredentials(req))
 	}), nil
 }
@@ -125,15 +133,29 @@ func speaksOfSender(header string) bool {
 	}
 }
 
+// notAPage drops from answers what tells a browser to keep or forget something of the federation's own address.
+type notAPage struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t notAPage) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Header.Del("Set-Cookie")
+		answer.Header.Del("Clear-Site-Data")
+	}
+	return answer, err
+}
+
 // upgradeTransport is for connections that are upgraded (exec, port-forward), which the proxy dials
-// itself: TLS below, or through, which may be nil; the headers above.
+// itself: TLS, or through, which may be nil, below; the headers above.
 func upgradeTransport(config *restclient.Config, through *http.Transport) (proxy.UpgradeRequestRoundTripper, error) {
-	if through == nil {
-		tls, err := restclient.TLSConfigFor(config)
-		if err != nil {
-			return nil, err
-		}
-		through = &http.Transport{TLSClientConfig: tls}
+	tlsConfig, err := restclient.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	dial := (&tls.Dialer{Config: tlsConfig}).DialContext
+	if through != nil {
+		dial = through.DialContext
 	}
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
@@ -143,19 +165,41 @@ func upgradeTransport(config *restclient.Config, through *http.Transport) (proxy
 	if err != nil {
 		return nil, err
 	}
-	return proxy.NewUpgradeRequestRoundTripper(through, headers), nil
+	bounded := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return boundHead(conn), nil
+	}}
+	return upgrades{proxy.NewUpgradeRequestRoundTripper(bounded, headers), bounded}, nil
 }
+
+// upgrades has the proxy dial as bounded does, and nothing above it: TLS is below.
+type upgrades struct {
+	proxy.UpgradeRequestRoundTripper
+	bounded http.RoundTripper
+}
+
+// WrapRequest implements proxy.UpgradeRequestRoundTripper.
+func (u upgrades) WrapRequest(r *http.Request) (*http.Request, error) {
+	r, err := u.UpgradeRequestRoundTripper.WrapRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = "http", netutil.CanonicalAddr(r.URL)
+	return r, nil
+}
+
+// WrappedRoundTripper lets the proxy find the dialer.
+func (u upgrades) WrappedRoundTripper() http.RoundTripper { return u.bounded }
 
 // memberConfig returns how the federation reaches a member: the address that fits us best, the credential
 // from the Secret; or its agent.
 func (r *ProxyREST) memberConfig(ctx context.Context, c *v1beta1.Cluster) (*restclient.Config, error) {
 	if c.IsPull() {
-		config, err := AgentConfig(r.tunnel, c)
-		if err != nil {
-			return nil, err
-		}
-		config.Transport, config.Dial = &http.Transport{DialContext: config.Dial, DisableKeepAlives: true}, nil // each request has a connection of its own, which ends with it
-		return config, nil
+		return AgentConfig(r.tunnel, c)
 	}
 	if c.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef is not set: join the cluster again")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -44,6 +45,30 @@ func TestProxyImpersonatesWhatJoinAllows(t *testing.T) {
 		if strings.HasPrefix(name, "Impersonate-") && name != "Impersonate-User" && name != "Impersonate-Group" {
 			t.Errorf("%s: %v", name, got[name])
 		}
+	}
+}
+
+// What a member answers is no page of the federation's in a browser, and keeps nothing there; a member that an agent connects is asked through it.
+func TestAnswersOfMembersAreNoPages(t *testing.T) {
+	member := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Set-Cookie", "a=b")
+		fmt.Fprint(w, "<script>")
+	}))
+	defer member.Close()
+	dialled := 0
+	config := &restclient.Config{Host: "http://agent", Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		dialled++
+		return (&net.Dialer{}).DialContext(ctx, network, member.Listener.Addr().String())
+	}}
+	w := httptest.NewRecorder()
+	handler, err := NewHandler(config, &user.DefaultInfo{Name: "admin"}, "/x", badGateway{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/x", nil))
+	if h := w.Header(); w.Code != http.StatusOK || dialled != 1 || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("X-Content-Type-Options") != "nosniff" || h["Set-Cookie"] != nil {
+		t.Errorf("%d, %v, dialled %d times", w.Code, w.Header(), dialled)
 	}
 }
 

@@ -56,6 +56,8 @@ func (m *merged) listAndWatch(ctx context.Context, c *v1beta1.Cluster, begun fun
 		m.noteVersion(c.Name, p.version)
 	}
 	begun()
+	ctx, cancel := context.WithCancel(ctx) // of a watch that cannot be read nobody closes the body
+	defer cancel()
 	l, err := m.view.members.link(ctx, c)
 	if err != nil {
 		return err
@@ -97,7 +99,14 @@ func (m *merged) forwardEvents(ctx context.Context, l *link, stream watch.Interf
 				m.noteVersion(l.cluster, version)
 				continue
 			}
-			if (m.namespace == "" || o.GetNamespace() == m.namespace) && shown.has(ctx, o.GetNamespace()) && m.view.kind.show(ctx, o, l.cluster, m.view.owners.lookup()) && !m.send(ctx, e) {
+			shows, err := false, error(nil)
+			if m.namespace == "" || o.GetNamespace() == m.namespace {
+				shows, err = shown.has(ctx, o.GetNamespace())
+			}
+			if err != nil {
+				return err // the watch begins again with this event
+			}
+			if shows && m.view.kind.show(ctx, o, l.cluster, m.view.owners.lookup()) && !m.send(ctx, e) {
 				return nil
 			}
 			m.noteVersion(l.cluster, version)
@@ -117,14 +126,14 @@ type shownUntil struct {
 	until time.Time
 }
 
-// has reports whether objects of a namespace are shown.
-func (s *shownNamespaces) has(ctx context.Context, namespace string) bool {
+// has reports whether objects of a namespace are shown; an error where that could never be found out.
+func (s *shownNamespaces) has(ctx context.Context, namespace string) (bool, error) {
 	if !s.view.kind.namespaced {
-		return true
+		return true, nil
 	}
 	k, ok := s.known[namespace]
 	if ok && time.Now().Before(k.until) {
-		return k.shown
+		return k.shown, nil
 	}
 	if len(s.known) > 10000 {
 		clear(s.known)
@@ -134,10 +143,13 @@ func (s *shownNamespaces) has(ctx context.Context, namespace string) bool {
 	if s.view.namespaces.has(namespace) {
 		ours, err = s.view.namespaces.inMember(s.view.members.allow(ctx, false), s.link, namespace)
 	}
+	if err != nil && !ok && err != errNotOurs { //nolint:errorlint // it is that very one
+		return false, err
+	}
 	k = shownUntil{ours[namespace], time.Now().Add(5 * time.Second)}
 	if err != nil && ok {
 		k.shown = k.shown || s.known[namespace].shown && err != errNotOurs //nolint:errorlint // it is that very one
 	}
 	s.known[namespace] = k
-	return k.shown
+	return k.shown, nil
 }
