@@ -94,8 +94,11 @@ func slowReach(in PoolInput) map[string]float64 {
 	all, ejected := 0, 0
 	for _, o := range in.Offers {
 		if len(o.Addresses) > 0 {
-			all++
-			if h := in.Health[target(o.Cluster+" "+o.Addresses[0].String())]; h.Ejected && !h.Failing {
+			h := in.Health[target(o.Cluster+" "+o.Addresses[0].String())]
+			if !h.Failing {
+				all++
+			}
+			if h.Ejected && !h.Failing {
 				ejected++
 			}
 		}

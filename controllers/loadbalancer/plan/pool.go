@@ -163,8 +163,10 @@ func (p *poolPlanner) judge() {
 	for _, c := range p.candidates {
 		for _, t := range c.targets {
 			h := p.in.Health[t.Target]
-			all++
-			if h.Ejected && !h.Failing {
+			if h.Failing {
+				continue // of those that are left half must stay
+			}
+			if all++; h.Ejected {
 				ejected++
 			}
 		}

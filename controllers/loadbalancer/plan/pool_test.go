@@ -69,6 +69,7 @@ func TestWhereRequestsGo(t *testing.T) {
 		"a serving one that is not reached, and one unseen": {poolInput(a, offer("west-a", unseen, 100, "192.0.2.3")), failing("east-a 192.0.2.1"), "west-a 100, east-a out"},
 		"one is ejected":                                    {poolInput(a, b, w), ejected("east-a 192.0.2.1"), "east-b 50, west-a 50, east-a out"},
 		"more than half are ejected: that does not count":   {poolInput(a, b, w), ejected("east-a 192.0.2.1", "east-b 192.0.2.2"), "east-a 50, east-b 50, west-a by"},
+		"one fails, one is ejected, of two":                 {poolInput(a, b), func(in *PoolInput) { failing("east-a 192.0.2.1")(in); ejected("east-b 192.0.2.2")(in) }, "east-b 100, east-a out"},
 		"one fails, one is ejected, of three":               {poolInput(a, b, w), func(in *PoolInput) { failing("east-a 192.0.2.1")(in); ejected("east-b 192.0.2.2")(in) }, "west-a 100, east-a out, east-b out"},
 		"one that is back begins with little":               {poolInput(a, b), func(in *PoolInput) { in.Health[target("east-a 192.0.2.1")] = Health{Cold: 0.9} }, "east-a 9.091, east-b 90.91"},
 		"a region that is back begins with little":          {poolInput(a, w), func(in *PoolInput) { in.Health[target("east-a 192.0.2.1")] = Health{Cold: 0.9} }, "east-a 10, west-a 90"},

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // fault is why a request is refused.
@@ -24,6 +26,14 @@ func checkRequest(r *http.Request) (host string, f *fault) {
 	}
 	if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
 		return "", &fault{http.StatusMethodNotAllowed, "method " + r.Method + ": is not passed on"}
+	}
+	if !httpguts.ValidHeaderFieldName(r.Method) {
+		return bad("method %q: must be a token", r.Method)
+	}
+	for name := range r.Trailer {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return bad("Trailer %q: must be the name of a header", name)
+		}
 	}
 	if len(r.RequestURI) > maxURI {
 		return "", &fault{http.StatusRequestURITooLong, fmt.Sprintf("the path and query have more than %d bytes", maxURI)}

@@ -7,11 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -129,9 +132,16 @@ func TestTheAnswerMayEndBeforeTheRequest(t *testing.T) {
 	}
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: www.test\r\nContent-Length: 1000000\r\n\r\nbegin")
-	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+	read := bufio.NewReader(c)
+	answer, err := http.ReadResponse(read, nil)
+	if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge || !answer.Close {
 		t.Fatalf("answer %v, %v", answer, err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_, _ = io.WriteString(c, "GET /smuggled HTTP/1.1\r\nHost: www.test\r\n\r\n") // a part of the body
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if next, err := http.ReadResponse(read, nil); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("what is left of a body passes for a request: %v, %v", next, err)
 	}
 	eventually(t, func() string {
 		if n := b.target(t, east).open.Load(); n != 0 {
@@ -392,6 +402,33 @@ func TestTLSToClusters(t *testing.T) {
 		status, body, _ := b.do("GET", "/", nil)
 		if status != c.want || status == 200 && body != "www.test www.test" {
 			t.Errorf("with a certificate %s: %d %q, want %d", name, status, body, c.want)
+		}
+	}
+}
+
+// A client whose request is refused is not waited for, though its body has not come: its connection ends.
+func TestBodiesOfRefusedRequestsEnd(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: nobody.test\r\nContent-Length: 10\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || answer.StatusCode != http.StatusNotFound || !answer.Close {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+}
+
+// Methods that are no tokens, which HTTP/2 can carry, would be read in two ways behind us.
+func TestMethodsAreTokens(t *testing.T) {
+	for method, good := range map[string]bool{"GET": true, "PROPFIND": true, "GET /admin?x=": false, "A\tB": false, "": false} {
+		r := &http.Request{Method: method, Host: "www.test", RequestURI: "/", URL: &url.URL{Path: "/"}, ProtoMajor: 2}
+		if _, f := checkRequest(r); (f == nil) != good {
+			t.Errorf("method %q: %+v", method, f)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -60,32 +61,41 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 	if p.draining.Load() && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
+	if r.ContentLength != 0 { // whoever answers first: what is left of the body is read to its end
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
+	}
+	no := func(status int, why string) {
+		if r.ContentLength != 0 && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // rather than wait for a body that nobody wants
+		}
+		refuse(w, n, status, why)
+	}
 	host, bad := checkRequest(r)
 	if bad != nil {
 		w.Header().Set("Connection", "close")
-		refuse(w, n, bad.status, bad.why)
+		no(bad.status, bad.why)
 		return
 	}
 	n.host = host
 	routing := p.routing.Load()
 	h := routing.table.Host(host)
 	if h == nil {
-		refuse(w, n, http.StatusNotFound, "no Ingress has this host")
+		no(http.StatusNotFound, "no Ingress has this host")
 		return
 	}
 	if r.TLS != nil && !routing.sameCertificate(r.TLS.ServerName, h) {
-		refuse(w, n, http.StatusMisdirectedRequest, "the connection was opened for another host")
+		no(http.StatusMisdirectedRequest, "the connection was opened for another host")
 		return
 	}
 	route, ok := h.Match(r.URL.Path)
 	if !ok {
-		refuse(w, n, http.StatusNotFound, "no path of the host's Ingresses matches")
+		no(http.StatusNotFound, "no path of the host's Ingresses matches")
 		return
 	}
 	n.ingress = route.Ingress
 	v, ok := p.pools.Load(route.Pool)
 	if !ok {
-		refuse(w, n, http.StatusServiceUnavailable, "the Ingress' backend does not exist")
+		no(http.StatusServiceUnavailable, "the Ingress' backend does not exist")
 		return
 	}
 	p.forward(v.(*pool), p.outgoing(w, r, n.client, host), n)
@@ -116,8 +126,9 @@ func (p *Proxy) outgoing(w http.ResponseWriter, r *http.Request, client netip.Ad
 	if o.hasBody {
 		control := http.NewResponseController(w)
 		_ = control.EnableFullDuplex() // HTTP/2 has it anyway
-		_ = control.SetReadDeadline(time.Now().Add(readTimeout))
-		r.Body = &clientBody{r.Body, control}
+		o.body = &clientBody{ReadCloser: r.Body, control: control, left: r.ContentLength, out: o}
+		own := *r // the server closes what is its own
+		own.Body, o.Request = o.body, &own
 	}
 	proto, address := "http", client.String()
 	if r.TLS != nil {
@@ -155,6 +166,9 @@ func joined(before []string, last string) string {
 type clientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
+	left    int64 // bytes that are to come; negative: that is not known
+	ended   atomic.Bool
+	out     *outgoing
 }
 
 func (b *clientBody) Read(p []byte) (int, error) {
@@ -162,7 +176,26 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	if n > 0 && err == nil {
 		_ = b.control.SetReadDeadline(time.Now().Add(readTimeout)) // net/http can always do that
 	}
+	if known := b.left >= 0; known {
+		b.left = max(0, b.left-int64(n))
+	}
+	switch {
+	case errors.Is(err, io.EOF) || b.left == 0:
+		b.ended.Store(true)
+	case err != nil:
+		b.out.clientError.Store(&err)
+	}
 	return n, err
+}
+
+// Close implements io.Closer. A transport that could not even connect closes the body, which another cluster is then to get.
+func (*clientBody) Close() error { return nil }
+
+// closeAfterAnswer has a connection end whose client still sends: nobody reads that, and it must not pass for the next request.
+func (o *outgoing) closeAfterAnswer() {
+	if o.body != nil && !o.body.ended.Load() && o.ProtoMajor == 1 {
+		o.writer.Header().Set("Connection", "close")
+	}
 }
 
 // forward sends the request to a target of the pool, and to others as long as that is allowed.
@@ -217,6 +250,7 @@ const statusClientGone = 499
 
 // giveUp answers for a cluster that did not.
 func (p *Proxy) giveUp(out *outgoing, err error, n *record) {
+	out.closeAfterAnswer()
 	switch {
 	case err == nil || errors.Is(err, errTooMany):
 		refuse(out.writer, n, http.StatusServiceUnavailable, "no cluster takes requests")
@@ -263,6 +297,7 @@ func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *rec
 	for name := range answer.Trailer {
 		h.Add("Trailer", name)
 	}
+	out.closeAfterAnswer()
 	out.writer.WriteHeader(answer.StatusCode)
 	size, err := p.copyBody(out.writer, answer)
 	n.bytes = size
@@ -298,15 +333,17 @@ func (p *Proxy) copyBody(w http.ResponseWriter, answer *http.Response) (size int
 	}
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
+	bounded := func() { _ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) } // net/http can always do that
+	defer bounded()                                                                  // of what is written after us
 	for {
 		if (answer.ContentLength < 0 || size > 0) && !buffered() {
-			_ = control.Flush() // a failure shows with the next write
+			bounded()
+			_ = control.Flush()                       // a failure shows with the next write
+			_ = control.SetWriteDeadline(time.Time{}) // a stream may be silent for longer than a client may take
 		}
 		n, err := answer.Body.Read(buffer[:])
 		if n > 0 {
-			if size > 0 {
-				_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // net/http can always do that
-			}
+			bounded()
 			if _, failed := w.Write(buffer[:n]); failed != nil {
 				return size, failed
 			}

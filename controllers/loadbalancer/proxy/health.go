@@ -233,7 +233,12 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 	case plan.H2C:
 		return greetHTTP2(c)
 	case plan.HTTPS:
-		return tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // it is asked whether it lives, and gets no data
+		err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // it is asked whether it lives, and gets no data
+		var refusal *net.OpError
+		if errors.As(err, &refusal) && refusal.Op == "remote error" { // as of a server that wants a name
+			return nil
+		}
+		return err
 	}
 	return askOptions(c)
 }

@@ -95,8 +95,11 @@ type exchange struct {
 	lost atomic.Bool
 	// unsent: nothing of it has reached the target, so it may be sent elsewhere whatever it is.
 	unsent bool
-	// body is closed when nobody reads the client's body any more; nil without one.
-	body chan struct{}
+	// body is closed when nobody reads the client's body any more; nil without one. bodyFailed: not all of it was sent.
+	body       chan struct{}
+	bodyFailed atomic.Bool
+	// answered: the head of the answer has come.
+	answered atomic.Bool
 }
 
 // abandon ends the wait for an answer. The caller holds the target's lock, so that it is not late.
@@ -181,6 +184,7 @@ func (x *exchange) sendOnce(out *outgoing, fresh bool) (answer *http.Response, e
 		return nil, err
 	}
 	c.headLeft = -1
+	x.answered.Store(true)
 	answer.Body = &answerBody{ReadCloser: answer.Body, exchange: x, out: out, stop: stop, reusable: !answer.Close && answer.StatusCode != http.StatusSwitchingProtocols}
 	return answer, nil
 }
@@ -212,11 +216,24 @@ func (x *exchange) sendBody(out *outgoing) {
 	go func() {
 		defer close(done)
 		var err error
-		fault := supervisor.Protect(out.Context(), "loadbalancer", func() error { err = out.writeBody(c.w); return nil })
+		fault := supervisor.Protect(out.Context(), "loadbalancer", func() error { err = out.writeBody(c.w, x.extend); return nil })
+		x.bodyFailed.Store(fault != nil || err != nil)
 		if fault != nil || err != nil && out.isClientError(err) {
 			c.close() // what was sent must not look whole; of other errors the answer tells, or its absence
 		}
 	}()
+}
+
+// extend gives the cluster more time, because the client has sent more.
+func (x *exchange) extend() {
+	until := time.Now().Add(headTimeout)
+	_ = x.conn.tcp.SetWriteDeadline(until) // fails only for what is closed, which the write will say
+	if !x.answered.Load() {
+		_ = x.conn.tcp.SetReadDeadline(until)
+	}
+	if x.lost.Load() {
+		_ = x.conn.tcp.SetDeadline(time.Unix(1, 0))
+	}
 }
 
 // waitForBody has the goroutine that reads the client's body end: nobody may read it after the handler.
@@ -229,9 +246,11 @@ func (x *exchange) waitForBody(out *outgoing) {
 		return
 	default:
 	}
+	said := out.clientError.Load()
 	out.stopReading()
 	<-x.body
 	x.body = nil
+	out.clientError.Store(said) // that it could not be read to its end is our doing
 }
 
 // answerBody gives its connection back once it was read to its end.
@@ -263,6 +282,7 @@ func (b *answerBody) Close() error {
 	if b.exchange.body != nil {
 		select {
 		case <-b.exchange.body:
+			sent = !b.exchange.bodyFailed.Load()
 		default:
 			sent = false
 		}
@@ -326,6 +346,7 @@ type outgoing struct {
 	upgrade string
 	// hasBody and repeatable: a GET, HEAD or OPTIONS without a body.
 	hasBody, repeatable bool
+	body                *clientBody // nil without one
 	writer              http.ResponseWriter
 	clientError         atomic.Pointer[error]
 }
@@ -363,7 +384,8 @@ func (o *outgoing) writeHead(w *bufio.Writer) {
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // writeBody writes the client's body, chunked if its length is not known. A body that is too short is an error.
-func (o *outgoing) writeBody(w *bufio.Writer) error {
+// more is called after each piece.
+func (o *outgoing) writeBody(w *bufio.Writer, more func()) error {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
 	chunked, sent := o.ContentLength < 0, int64(0)
@@ -381,6 +403,7 @@ func (o *outgoing) writeBody(w *bufio.Writer) error {
 				return failed
 			}
 			sent += int64(n)
+			more()
 		}
 		switch {
 		case errors.Is(err, io.EOF) && !chunked && sent != o.ContentLength:
@@ -426,7 +449,7 @@ func (o *outgoing) request(ctx context.Context, t *target) *http.Request {
 		URL: &url.URL{Scheme: "http", Host: t.Address.String(), Opaque: o.uri},
 	}
 	if t.Protocol == plan.HTTPS {
-		r.URL.Scheme, r.URL.Host = "https", o.Host // whose name the certificate must have; dial knows the address
+		r.URL.Scheme, r.URL.Host = "https", hostName(o.Host) // without its port, which would be another pool of connections; whose name the certificate must have; dial knows the address
 	}
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.URL.Opaque = o.URL.Path, o.URL.RawPath, o.URL.RawQuery, ""
 	if o.hasBody {
