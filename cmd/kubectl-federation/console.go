@@ -65,7 +65,7 @@ func (o *consoleCommand) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--port %d: %w", o.port, err)
 	}
-	g := &gate{host: listener.Addr().String(), key: rand.Text(), session: rand.Text()}
+	g := &gate{host: listener.Addr().String(), key: rand.Text(), session: rand.Text(), own: rand.Text()}
 	if g.api, err = newAPIProxy(config); err != nil {
 		return err
 	}

@@ -19,13 +19,14 @@ import (
 type gate struct {
 	// host is the address that it listens at.
 	host string
-	// key is the secret of the first address, session that of the cookie.
-	key, session string
+	// key is the secret of the first address, session that of the cookie, and own that of the header: a browser sends the cookie to whoever
+	// listens at another port of this host, too.
+	key, session, own string
 	// api passes requests on to the federation; local answers the others.
 	api, local http.Handler
 }
 
-// consoleHeader is what the console's pages send with each request: a page of another origin cannot, and neither can a
+// consoleHeader is what the console's pages send with each request, here with a secret: a page of another origin cannot, and neither can a
 // link or a WebSocket.
 const consoleHeader = "X-Federation-Console"
 
@@ -47,7 +48,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if key := r.URL.Query().Get("key"); r.URL.Path == "/" && equalSecrets(key, g.key) {
 		http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		http.Redirect(w, r, "/console/", http.StatusSeeOther)
+		http.Redirect(w, r, "/console/#gate="+g.own, http.StatusSeeOther)
 		return
 	}
 	if c, err := r.Cookie(g.cookie()); err != nil || !equalSecrets(c.Value, g.session) {
@@ -65,7 +66,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'") // nothing else is a page, whatever members answer
 	switch {
-	case !ownRequest(w, r):
+	case !g.ownRequest(w, r):
 		// it has been refused
 	case strings.HasPrefix(path, "/local/"):
 		g.local.ServeHTTP(w, r)
@@ -79,10 +80,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var sameOrigin = http.NewCrossOriginProtection()
 
 // ownRequest reports whether a request is one of the console's own pages, and answers it if it is not.
-func ownRequest(w http.ResponseWriter, r *http.Request) bool {
+func (g *gate) ownRequest(w http.ResponseWriter, r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case r.Header.Get(consoleHeader) != "1" || r.Header.Get("Upgrade") != "" || sameOrigin.Check(r) != nil:
+	case !equalSecrets(r.Header.Get(consoleHeader), g.own) || r.Header.Get("Upgrade") != "" || sameOrigin.Check(r) != nil:
 		writeRefusal(w, http.StatusForbidden, "this request is not one of the console's pages")
 	case !reads && !isJSON(r.Header.Get("Content-Type")):
 		writeRefusal(w, http.StatusUnsupportedMediaType, "what is sent must be JSON")

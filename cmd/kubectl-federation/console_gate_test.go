@@ -12,13 +12,13 @@ func gateOf(t *testing.T) (g *gate, passed *[]*http.Request) {
 	t.Helper()
 	passed = &[]*http.Request{}
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { *passed = append(*passed, r) })
-	return &gate{host: "127.0.0.1:4711", key: "KEY", session: "SESSION", api: next, local: next}, passed
+	return &gate{host: "127.0.0.1:4711", key: "KEY", session: "SESSION", own: "OWN", api: next, local: next}, passed
 }
 
 // TestTheGate sends what other programs, other users and other pages may have a browser send. A request is written as
 // METHOD PATH, then headers as NAME: VALUE.
 func TestTheGate(t *testing.T) {
-	const cookie, own, same = "Cookie: federation-console-4711=SESSION", "X-Federation-Console: 1", "Sec-Fetch-Site: same-origin"
+	const cookie, own, same = "Cookie: federation-console-4711=SESSION", "X-Federation-Console: OWN", "Sec-Fetch-Site: same-origin"
 	const path = "/apis/federation/v1beta1/failoverdrills"
 	for name, c := range map[string]struct {
 		request []string
@@ -30,6 +30,7 @@ func TestTheGate(t *testing.T) {
 		"a page":                              {[]string{"GET /console/", cookie}, 200},
 		"the first address":                   {[]string{"GET /?key=KEY"}, 303},
 		"another key":                         {[]string{"GET /?key=KEZ"}, 403},
+		"the cookie, as another port gets it": {[]string{"GET " + path, cookie, "X-Federation-Console: 1", same}, 403},
 		"no secret":                           {[]string{"GET " + path, own}, 403},
 		"no secret, a page":                   {[]string{"GET /console/"}, 403},
 		"another's secret":                    {[]string{"GET " + path, own, "Cookie: federation-console-4711=SESSIOM"}, 403},

@@ -58,12 +58,12 @@ func TestAViewer(t *testing.T) {
 			t.Errorf("%s offers %q", hash, offered)
 		}
 	}
-	const force = `fetch("/apis/federation/v1beta1/clusters/a-a-00", {method: "PATCH", headers: {"X-Federation-Console": "1", "Content-Type": "application/merge-patch+json"}, body: '{"spec":{"dnsWeight":1}}'}).then((r) => r.status)`
+	const force = `fetch("/apis/federation/v1beta1/clusters/a-a-00", {method: "PATCH", headers: {"X-Federation-Console": localStorage.getItem("gate"), "Content-Type": "application/merge-patch+json"}, body: '{"spec":{"dnsWeight":1}}'}).then((r) => r.status)`
 	var status int
 	if b.eval(force, &status); status != http.StatusForbidden {
 		t.Errorf("a forced change answers %d", status)
 	}
-	b.eval(`fetch("/local/runs", {method: "POST", headers: {"X-Federation-Console": "1", "Content-Type": "application/json"}, body: '{"do":"cordon","name":"a-a-00"}'}).then((r) => r.status)`, &status)
+	b.eval(`fetch("/local/runs", {method: "POST", headers: {"X-Federation-Console": localStorage.getItem("gate"), "Content-Type": "application/json"}, body: '{"do":"cordon","name":"a-a-00"}'}).then((r) => r.status)`, &status)
 	b.open(address)
 	b.waitText(`User "vera" cannot patch resource "clusters"`)
 }

@@ -1,7 +1,12 @@
-// Requests to the federation's API, and to the commands beside it. All of them bear the console's own header, without
-// which the local gate refuses them.
+// Requests to the federation's API, and to the commands beside it. All of them bear the console's own header: at the local
+// gate with its secret, which the first address brings along and which is kept for this host and port.
 
-const own = {"X-Federation-Console": "1"};
+const brought = /^#gate=(\w+)$/.exec(location.hash);
+if (brought) {
+  localStorage.setItem("gate", brought[1]);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+const own = {"X-Federation-Console": localStorage.getItem("gate") ?? "1"};
 
 /** An answer that is no success, with the server's own words. */
 export class APIError extends Error {
