@@ -93,6 +93,7 @@ sleep 20 # the client's old answer ends, and it asks again
 
 say "7. The same on purpose, while the requests go on: a drill takes zone east/a out of service, and brings it back"
 echo "zone east/a is drilled" >&"$visitor"
+kubectl delete failoverdrill first --ignore-not-found >/dev/null # of an earlier demo
 show kubectl federation drill run first --zone east/a --method evacuate --reason "our first drill" --baseline 5s --hold 60s --yes ||
   fail "the drill did not succeed"
 show kubectl federation drill report first

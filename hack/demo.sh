@@ -125,6 +125,7 @@ show_members east-a east-b west-a
 
 say "7. The same on purpose: a drill cuts the federation off from zone east/a, measures what comes of it, and undoes it"
 show kubectl get failoverreadiness
+kubectl delete failoverdrill first --ignore-not-found >/dev/null # of an earlier demo
 show kubectl federation drill run first --zone east/a --method isolate --reason "our first drill" --baseline 5s --hold 40s --detected 5s --out-of-dns 10s --yes ||
   fail "the drill did not succeed"
 show kubectl federation drill report first
