@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -16,7 +15,7 @@ type agents struct{ authorizer.Authorizer }
 // Authorize refuses agents the requests of others.
 func (g agents) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.GetAPIGroup() == certificatesv1.GroupName && a.GetResource() == "certificatesigningrequests" && a.GetName() == "" &&
-		slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) && a.GetUser() != nil && v1beta1.IsAgent(a.GetUser().GetGroups()) {
+		isRead(a) && a.GetUser() != nil && v1beta1.IsAgent(a.GetUser().GetGroups()) {
 		return authorizer.DecisionDeny, "the agent of a cluster reads its own requests for certificates, by name", nil
 	}
 	return g.Authorizer.Authorize(ctx, a)

@@ -46,9 +46,14 @@ func (g guard) Authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 		"name another namespace, or bind a role there", nil
 }
 
+// isRead reports whether a request only reads objects.
+func isRead(a authorizer.Attributes) bool {
+	return slices.Contains([]string{"get", "list", "watch"}, a.GetVerb())
+}
+
 // guarded reports whether a request would read Secrets of the federation's namespace, or change anything there.
 func guarded(a authorizer.Attributes) bool {
-	reads := slices.Contains([]string{"get", "list", "watch"}, a.GetVerb())
+	reads := isRead(a)
 	secrets := a.GetAPIGroup() == "" && a.GetResource() == "secrets"
 	switch {
 	case !a.IsResourceRequest():

@@ -1,6 +1,7 @@
 package clusterregistry
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,15 +31,16 @@ func (l *HealthCheckFlags) Add(fs *pflag.FlagSet) {
 
 // Validate names the flag, its value and what is allowed.
 func (l *HealthCheckFlags) Validate() error {
+	var errs []error
 	for flag, value := range map[string]time.Duration{"--cluster-health-check-period": l.Period, "--cluster-health-check-timeout": l.Timeout} {
 		if value < 100*time.Millisecond || value > 10*time.Minute {
-			return fmt.Errorf("%s %s: must be from 100ms to 10m", flag, value)
+			errs = append(errs, fmt.Errorf("%s %s: must be from 100ms to 10m", flag, value))
 		}
 	}
 	if l.Failures < 1 || l.Failures > 100 {
-		return fmt.Errorf("--cluster-health-check-failure-threshold %d: must be from 1 to 100", l.Failures)
+		errs = append(errs, fmt.Errorf("--cluster-health-check-failure-threshold %d: must be from 1 to 100", l.Failures))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Policy returns the policy of package health.

@@ -215,6 +215,9 @@ func TestController(t *testing.T) {
 
 // A token serves the request that has reserved it, also when that is decided about again, and no cluster that joined long after it was made.
 func TestJudgeToken(t *testing.T) {
+	if got := JudgeToken(nil, "request", &v1beta1.Cluster{}); !strings.Contains(got, "has been used") {
+		t.Errorf("a token that is gone: %q", got)
+	}
 	now := time.Now()
 	for name, tc := range map[string]struct {
 		usedBy string
@@ -228,7 +231,7 @@ func TestJudgeToken(t *testing.T) {
 		"reserved by another":       {"other", 0, "has been used"},
 		"made after it, long since": {"", -48 * time.Hour, ""},
 	} {
-		token := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-tc.before))}
+		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-tc.before))}}
 		if tc.usedBy != "" {
 			token.Annotations = map[string]string{usedBy: tc.usedBy}
 		}

@@ -123,14 +123,12 @@ func (c *Controller) reserveToken(ctx context.Context, csr *certificatesv1.Certi
 	}
 	secrets := c.kube.CoreV1().Secrets(metav1.NamespaceSystem)
 	token, err := secrets.Get(ctx, v1beta1.BootstrapSecretName(v.TokenID), metav1.GetOptions{})
-	why := "has been used: make another one"
-	switch {
-	case err == nil:
-		why = JudgeToken(&token.ObjectMeta, csr.UID, cluster)
-	case !apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
+		token = nil
+	} else if err != nil {
 		return Verdict{}, err
 	}
-	if why != "" {
+	if why := JudgeToken(token, csr.UID, cluster); why != "" {
 		return Verdict{Action: Deny, Message: fmt.Sprintf("the bootstrap token %s %s", v.TokenID, why)}, nil
 	}
 	metav1.SetMetaDataAnnotation(&token.ObjectMeta, usedBy, string(csr.UID))

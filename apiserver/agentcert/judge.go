@@ -13,7 +13,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -148,10 +148,10 @@ func Judge(spec *certificatesv1.CertificateSigningRequestSpec, r *Request, clust
 	return Verdict{Action: Approve, Message: "asked for by the agent of the cluster"}
 }
 
-// JudgeToken returns why a bootstrap token may not be used for a request, by the token's Secret; "": it may.
-func JudgeToken(token *metav1.ObjectMeta, request types.UID, cluster *v1beta1.Cluster) string {
-	switch by := token.Annotations[usedBy]; {
-	case by != "" && by != string(request):
+// JudgeToken returns why a bootstrap token may not be used for a request, by the token's Secret, nil for one that is gone; "": it may.
+func JudgeToken(token *corev1.Secret, request types.UID, cluster *v1beta1.Cluster) string {
+	switch {
+	case token == nil, token.Annotations[usedBy] != "" && token.Annotations[usedBy] != string(request):
 		return "has been used: make another one"
 	case token.CreationTimestamp.Add(tokenBefore).Before(cluster.CreationTimestamp.Time):
 		return "was made for an earlier cluster of the name: make another one"

@@ -50,7 +50,7 @@ func TestFailoverDrillSchedule(t *testing.T) {
 	}
 }
 
-// What is wrong with windows is told in the order of the fields, each time, and a long one is cut between letters.
+// The errors of windows come in the order of the fields each time, and a long value is cut between letters.
 func TestFaultsOfWindowsAreInOrder(t *testing.T) {
 	long := "a" + strings.Repeat("ü", 100)
 	for range 20 {

@@ -134,7 +134,7 @@ func TestFaultsOfOperations(t *testing.T) {
 	}
 }
 
-// What lacks from is told that, and not that its path is below from as well.
+// An operation without from gets one error, and not a second that its path lies below from.
 func TestOneFaultWithoutFrom(t *testing.T) {
 	if got := fields(validateOperation(v1beta1.JSONPatchOperation{Op: "copy", Path: "/spec/a"}, nil)); got != "from" {
 		t.Errorf("faults at %s, want from alone", got)

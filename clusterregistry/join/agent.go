@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/clusterregistry/tunnel"
 )
 
 const (
@@ -75,15 +75,16 @@ func DeleteAgentTokens(ctx context.Context, federation kubernetes.Interface, clu
 // AgentKubeconfig returns a kubeconfig file of the federation that config reaches, for an agent with a token. server is the URL at which the agent reaches
 // it; "": that of config.
 func AgentKubeconfig(config *rest.Config, server, token string) ([]byte, error) {
-	if u, err := url.Parse(cmp.Or(server, config.Host)); err != nil || u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("server %q: must be a URL, as https://fed.example.com:6443", cmp.Or(server, config.Host))
+	server = cmp.Or(server, config.Host)
+	if err := tunnel.CheckServer(server); err != nil {
+		return nil, fmt.Errorf("server %w", err)
 	}
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters["federation"] = &clientcmdapi.Cluster{Server: cmp.Or(server, config.Host), CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
+	k.Clusters["federation"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
 	k.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}
 	k.Contexts["federation"] = &clientcmdapi.Context{Cluster: "federation", AuthInfo: "bootstrap"}
 	k.CurrentContext = "federation"

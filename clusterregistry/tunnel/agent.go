@@ -47,12 +47,20 @@ type AgentOptions struct {
 	Observe func(server string, err error)
 }
 
+// CheckServer returns an error with server in it unless that is a URL at which an agent can reach the federation.
+func CheckServer(server string) error {
+	if u, err := url.Parse(server); err != nil || u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q: must be a URL, as https://fed.example.com:6443", server)
+	}
+	return nil
+}
+
 // RunAgent keeps connections ready at the federation, and serves what comes on them, until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
 	o.Ready = cmp.Or(o.Ready, DefaultReady)
 	for _, s := range o.Servers {
-		if u, err := url.Parse(s); err != nil || u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("server %q: must be a URL, as https://fed.example.com:6443", s)
+		if err := CheckServer(s); err != nil {
+			return fmt.Errorf("server %w", err)
 		}
 	}
 	if len(o.Servers) == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -56,8 +55,8 @@ func (o *options) validate() error {
 		return errors.New("--bootstrap-kubeconfig is required: make one with kubectl federation token create " + o.cluster)
 	}
 	for _, s := range o.servers {
-		if u, err := url.Parse(s); err != nil || u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("--server %q: must be a URL, as https://fed-1:6443", s)
+		if err := tunnel.CheckServer(s); err != nil {
+			return fmt.Errorf("--server %w", err)
 		}
 	}
 	if o.certDir == "" && o.certSecret == "" {

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -42,8 +41,8 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig %q: %w", o.bootstrap, err)
 	}
-	if u, err := url.Parse(federation.Host); err != nil || u.Scheme != "https" {
-		return fmt.Errorf("--bootstrap-kubeconfig %q: server %q: must be a URL, as https://fed.example.com:6443", o.bootstrap, federation.Host)
+	if err := tunnel.CheckServer(federation.Host); err != nil {
+		return fmt.Errorf("--bootstrap-kubeconfig %q: server %w", o.bootstrap, err)
 	}
 	own, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig) // of the pod, without a file
 	if err != nil {

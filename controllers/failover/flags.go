@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,22 +31,23 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 // Validate names the flag, its value and what is allowed.
 func (f *Flags) Validate() error {
 	s := f.Settings
+	var errs []error
 	for flag, value := range map[string]time.Duration{"--cluster-grace-period": s.GracePeriod, "--failover-window": s.Window} {
 		if value <= 0 || value > 24*time.Hour {
-			return fmt.Errorf("%s %s: must be more than 0 and at most 24h", flag, value)
+			errs = append(errs, fmt.Errorf("%s %s: must be more than 0 and at most 24h", flag, value))
 		}
 	}
 	if s.MaxZones < -1 {
-		return fmt.Errorf("--failover-max-zones %d: must be a number of zones, 0 for no failover, or -1 for no limit", s.MaxZones)
+		errs = append(errs, fmt.Errorf("--failover-max-zones %d: must be a number of zones, 0 for no failover, or -1 for no limit", s.MaxZones))
 	}
 	for flag, value := range map[string]time.Duration{"--failback-hold-down": s.HoldDown, "--failback-stable-period": s.Stable} {
 		if value < 0 || value > 24*time.Hour {
-			return fmt.Errorf("%s %s: must be from 0 to 24h", flag, value)
+			errs = append(errs, fmt.Errorf("%s %s: must be from 0 to 24h", flag, value))
 		}
 	}
 	rising := slices.IsSorted(s.Steps) && len(slices.Compact(slices.Clone(s.Steps))) == len(s.Steps)
 	if len(s.Steps) == 0 || s.Steps[0] < 1 || s.Steps[len(s.Steps)-1] != 100 || !rising {
-		return fmt.Errorf("--failback-steps %v: must be percentages from 1 that rise to 100, such as 10,50,100", s.Steps)
+		errs = append(errs, fmt.Errorf("--failback-steps %v: must be percentages from 1 that rise to 100, such as 10,50,100", s.Steps))
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -125,23 +125,26 @@ func (l *uplink) stall(d time.Duration) {
 	})
 }
 
-// apiSick reports whether something is wrong with the federation's API as any process sees it.
-func (f *Fleet) apiSick() bool {
+// deliversNothing reports whether who has these faults hears nothing new from the federation's API.
+func (f *apiFaults) deliversNothing() bool { return !f.stalled.IsZero() || f.silent || f.stale }
+
+// sick reports whether something is wrong with the federation's API.
+func (f *apiFaults) sick() bool { return f.deliversNothing() || f.fail > 0 || f.late > 0 }
+
+// someProcessHas reports whether that is said of the faults of any process.
+func (f *Fleet) someProcessHas(said func(*apiFaults) bool) bool {
 	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return !l.stalled.IsZero() || l.fail > 0 || l.late > 0 || l.silent || l.stale
+		return said(&l.apiFaults)
 	})
 }
 
+// apiSick reports whether something is wrong with the federation's API as any process sees it.
+func (f *Fleet) apiSick() bool { return f.someProcessHas((*apiFaults).sick) }
+
 // hearsNothing reports whether the federation's API delivers nothing to some process.
-func (f *Fleet) hearsNothing() bool {
-	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return !l.stalled.IsZero() || l.silent || l.stale
-	})
-}
+func (f *Fleet) hearsNothing() bool { return f.someProcessHas((*apiFaults).deliversNothing) }
 
 // requestTimeout is after how long the API answers a request that it has not finished.
 const requestTimeout = time.Minute
