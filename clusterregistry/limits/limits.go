@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"federation/clusterregistry/limits/weight"
 )
 
 // Limits of one member, in bytes. Those that are zero take the default.
@@ -70,7 +73,7 @@ func New(l Limits, exceeded func(reason string)) *Meter {
 }
 
 // read counts n bytes that have been read, and waits for as long as they were sent too fast.
-func (m *Meter) read(n int) error {
+func (m *Meter) read(n int64) error {
 	if over := m.cutOff.Load(); over != nil {
 		return over
 	}
@@ -83,7 +86,7 @@ func (m *Meter) read(n int) error {
 }
 
 // spend takes n bytes from the burst. It returns how long to wait until they are within Rate, and for how long that has been so.
-func (m *Meter) spend(n int) (wait, paced time.Duration) {
+func (m *Meter) spend(n int64) (wait, paced time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
@@ -136,6 +139,9 @@ func (m *Meter) Transport(t *http.Transport) http.RoundTripper {
 // Over is Transport of one that several meters share, and that decompresses nothing itself (DisableCompression).
 func (m *Meter) Over(rt http.RoundTripper) http.RoundTripper { return &counted{rt, m} }
 
+// maxEvent is how many bytes one event of a watch may have. Clients bound events of protobuf, and read those of JSON to their end.
+const maxEvent = 16 << 20
+
 // errorText is how much is read of an answer that is an error, in bytes. The rest of it says nothing more, and a member that refuses everything at length
 // would be read at length for each object.
 const errorText = 64 << 10
@@ -164,11 +170,27 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	watch := r.URL.Query().Get("watch")
 	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch == "true" || watch == "1"}
-	if counted.watch && !strings.Contains(response.Header.Get("Content-Type"), "protobuf") {
-		counted.events = &jsonEvents{}
+	if response.StatusCode < http.StatusMultipleChoices {
+		counted.weigher = weigherFor(response, counted.watch)
 	}
 	response.Body = counted
 	return response, nil
+}
+
+// weigherFor returns what weighs an answer, by what it says that it is: clients decode it as that. nil: nobody decodes it.
+func weigherFor(response *http.Response, watch bool) weight.Weigher {
+	accepted := strings.Join(response.Request.Header.Values("Accept"), ",")
+	typed := strings.Contains(accepted, "protobuf")
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case err == nil && media == "application/vnd.kubernetes.protobuf":
+		return weight.NewProtobuf(watch)
+	case err == nil && media == "application/json":
+		return weight.NewJSON(typed)
+	case err == nil && media == "text/plain", !typed && !strings.Contains(accepted, "json"):
+		return nil
+	}
+	return weight.Unknown()
 }
 
 // WrappedRoundTripper lets client-go look through to the transport.
@@ -177,11 +199,11 @@ func (c *counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTrippe
 // body counts what is read of an answer.
 type body struct {
 	io.ReadCloser
-	meter *Meter
-	watch bool         // it has no end
-	size  atomic.Int64 // bytes so far that count as open
-	// events are those of a watch in JSON.
-	events *jsonEvents
+	meter   *Meter
+	watch   bool           // it has no end
+	size    atomic.Int64   // bytes so far that count as open
+	weigher weight.Weigher // nil: each byte costs one
+	cost    int64          // so far
 
 	closed atomic.Bool // perhaps while it is being read
 }
@@ -189,17 +211,18 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if over := b.meter.read(n); over != nil {
-		return 0, over
-	}
-	if b.events != nil && b.events.read(p[:n]) {
+	cost, event := b.weigh(p[:n])
+	if b.watch && event > maxEvent {
 		return 0, b.meter.exceed("one event of a watch", maxEvent)
+	}
+	if over := b.meter.read(cost); over != nil {
+		return 0, over
 	}
 	if b.watch {
 		return n, err
 	}
-	switch open := b.meter.open.Add(int64(n)); {
-	case b.size.Add(int64(n)) > b.meter.limits.Response:
+	switch open := b.meter.open.Add(cost); {
+	case b.size.Add(cost) > b.meter.limits.Response:
 		return 0, b.meter.exceed("one answer", b.meter.limits.Response)
 	case open > b.meter.limits.Open:
 		return 0, b.meter.exceed("all that it answers at the same time", b.meter.limits.Open)
@@ -209,6 +232,27 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// weigh returns what the next bytes cost, and what the most expensive event does of those that they belong to.
+func (b *body) weigh(part []byte) (cost, event int64) {
+	if b.weigher == nil {
+		cost = int64(len(part))
+		b.cost += cost
+		return cost, 0
+	}
+	total, event := b.weigher.Add(part)
+	cost, b.cost = total-b.cost, total
+	return cost, event
+}
+
+// Costed is the body of an answer that a Meter counts.
+type Costed interface {
+	// Cost returns what has been read so far costs, in bytes.
+	Cost() int64
+}
+
+// Cost implements Costed.
+func (b *body) Cost() int64 { return b.cost }
 
 // Close implements io.Closer.
 func (b *body) Close() error {

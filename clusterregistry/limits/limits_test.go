@@ -1,7 +1,9 @@
 package limits
 
 import (
+	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -229,4 +231,45 @@ func TestObjectsCountWhileTheyAreKept(t *testing.T) {
 		t.Errorf("reported %d times, want once", heard)
 	}
 	runtime.KeepAlive(kept)
+}
+
+// A list of nothing but empty objects is cut off at the limit of an answer long before it has as many bytes, whatever it says that it is.
+func TestWhatBecomesMuchIsCutOff(t *testing.T) {
+	item := []byte{2<<3 | 2, 0} // of a PodList
+	about := append([]byte{1<<3 | 2, 2}, append([]byte("v1"), append([]byte{2<<3 | 2, 7}, "PodList"...)...)...)
+	list := append([]byte("k8s\x00"), append([]byte{1<<3 | 2, byte(len(about))}, about...)...)
+	list = append(list, 2<<3|2)
+	list = append(binary.AppendUvarint(list, 2<<20), bytes.Repeat(item, 1<<20)...)
+	for name, c := range map[string]struct {
+		says, accepted string
+		content        []byte
+	}{
+		"protobuf":          {"application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json", list},
+		"JSON":              {"application/json", "application/json", []byte(`{"items":[` + strings.Repeat("{},", 1<<20) + `{}]}`)},
+		"JSON as Pods":      {"application/json; charset=utf-8", "application/vnd.kubernetes.protobuf,application/json", []byte(`{"items":[` + strings.Repeat("{},", 1<<20) + `{}]}`)},
+		"nothing":           {"", "application/vnd.kubernetes.protobuf,application/json", list},
+		"YAML":              {"application/yaml", "application/vnd.kubernetes.protobuf,application/json", []byte("items:\n" + strings.Repeat("- {}\n", 1<<20))},
+		"protobuf for JSON": {"Application/Vnd.Kubernetes.Protobuf;a=b", "application/json", list},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{c.says}
+			_, _ = w.Write(c.content)
+		}))
+		m := New(Limits{Response: 16 << 20}, func(string) {})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", c.accepted)
+		response, err := m.Transport(&http.Transport{}).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		server.Close()
+		if exceeded := (&ExceededError{}); !errors.As(err, &exceeded) || n >= int64(len(c.content)) {
+			t.Errorf("%s: %d of %d bytes were read: %v", name, n, len(c.content), err)
+		}
+	}
 }

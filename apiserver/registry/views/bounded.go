@@ -103,16 +103,20 @@ type patientBody struct {
 	silent  *time.Timer
 	stream  bool
 	budgets [2]*budget   // of answers that are held as a whole: the member's, and that of all
-	held    atomic.Int64 // bytes of this one
+	held    atomic.Int64 // what this one costs, in bytes
 	end     time.Time
 }
 
 // Read implements io.Reader.
 func (b *patientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	cost := int64(n)
+	if c, ok := b.ReadCloser.(limits.Costed); ok {
+		cost = c.Cost() - b.held.Load()
+	}
 	switch {
 	case b.stream:
-	case b.exceeds(int64(n)):
+	case b.exceeds(cost):
 		return 0, errBusy
 	case err == nil:
 		b.silent.Reset(min(patience, time.Until(b.end)))

@@ -1,0 +1,43 @@
+package weight
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Weighing beside decoding, of a list of pods.
+func BenchmarkPods(b *testing.B) {
+	list := honest()["PodList"]
+	gvks, _, err := scheme.Scheme.ObjectKinds(list)
+	if err != nil {
+		b.Fatal(err)
+	}
+	list.GetObjectKind().SetGroupVersionKind(gvks[0])
+	var data bytes.Buffer
+	if err := serializer.Encode(list, &data); err != nil {
+		b.Fatal(err)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		do   func([]byte)
+	}{
+		"protobuf/weigh":  {data.Bytes(), func(data []byte) { NewProtobuf(false).Add(data) }},
+		"protobuf/decode": {data.Bytes(), func(data []byte) { _, _, _ = serializer.Decode(data, nil, nil) }},
+		"JSON/weigh":      {text, func(data []byte) { NewJSON(false).Add(data) }},
+		"JSON/decode":     {text, func(data []byte) { decodeJSON(data, false) }},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(c.data)))
+			for b.Loop() {
+				c.do(c.data)
+			}
+		})
+	}
+}
