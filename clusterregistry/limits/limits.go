@@ -2,10 +2,12 @@ package limits
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -64,12 +66,13 @@ type Meter struct {
 	mu    sync.Mutex
 	spent float64 // of the burst, in bytes; it shrinks with Rate
 	at    time.Time
-	paced time.Time // since when more than the burst is spent; zero: it is not
+	paced time.Time        // since when more than the burst is spent; zero: it is not
+	lists map[string]*list // that are being read in pages, by path and selectors
 }
 
 // New makes a Meter. exceeded is called once, when the member goes over a limit; it must not wait.
 func New(l Limits, exceeded func(reason string)) *Meter {
-	return &Meter{limits: l.withDefaults(), exceeded: exceeded, now: time.Now, at: time.Now()}
+	return &Meter{limits: l.withDefaults(), exceeded: exceeded, now: time.Now, at: time.Now(), lists: map[string]*list{}}
 }
 
 // read counts n bytes that have been read, and waits for as long as they were sent too fast.
@@ -146,6 +149,11 @@ const maxEvent = 16 << 20
 // would be read at length for each object.
 const errorText = 64 << 10
 
+// maxErrorCost is how many bytes such an answer may cost.
+const maxErrorCost = 1 << 20
+
+var errLongError = errors.New("the answer is refused: it is an error that takes too much to decode")
+
 type counted struct {
 	http.RoundTripper
 	meter *Meter
@@ -168,10 +176,12 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Closer
 		}{io.LimitReader(response.Body, errorText), response.Body}
 	}
-	watch := r.URL.Query().Get("watch")
-	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch == "true" || watch == "1"}
-	if response.StatusCode < http.StatusMultipleChoices {
-		counted.weigher = weigherFor(response, counted.watch)
+	query := r.URL.Query()
+	watch := query.Get("watch") == "true" || query.Get("watch") == "1"
+	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch && response.StatusCode == http.StatusOK, failed: response.StatusCode >= http.StatusMultipleChoices}
+	counted.weigher = weigherFor(response, counted.watch)
+	if r.Method == http.MethodGet && !watch {
+		counted.list = c.meter.listOf(r.URL.Path, query)
 	}
 	response.Body = counted
 	return response, nil
@@ -180,17 +190,21 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 // weigherFor returns what weighs an answer, by what it says that it is: clients decode it as that. nil: nobody decodes it.
 func weigherFor(response *http.Response, watch bool) weight.Weigher {
 	accepted := strings.Join(response.Request.Header.Values("Accept"), ",")
-	typed := strings.Contains(accepted, "protobuf")
-	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	decodes := strings.Contains(accepted, "json") || strings.Contains(accepted, "protobuf")
+	says := response.Header.Get("Content-Type")
+	media, _, err := mime.ParseMediaType(says)
 	switch {
 	case err == nil && media == "application/vnd.kubernetes.protobuf":
 		return weight.NewProtobuf(watch)
 	case err == nil && media == "application/json":
-		return weight.NewJSON(typed)
-	case err == nil && media == "text/plain", !typed && !strings.Contains(accepted, "json"):
+		return weight.NewJSON(accepted != "application/json") // as dynamic clients say it
+	case !decodes:
 		return nil
+	case err != nil, strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), media != "text/plain" && response.StatusCode < http.StatusMultipleChoices:
+		// Clients would take it for what they like best, or for what they did not ask for.
+		return weight.Refuse(fmt.Sprintf("its content type is %q", says))
 	}
-	return weight.Unknown()
+	return nil
 }
 
 // WrappedRoundTripper lets client-go look through to the transport.
@@ -201,6 +215,8 @@ type body struct {
 	io.ReadCloser
 	meter   *Meter
 	watch   bool           // it has no end
+	failed  bool           // it is an error
+	list    *list          // that it is a page of; nil for the first one
 	size    atomic.Int64   // bytes so far that count as open
 	weigher weight.Weigher // nil: each byte costs one
 	cost    int64          // so far
@@ -211,21 +227,15 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	cost, event := b.weigh(p[:n])
-	if b.watch && event > maxEvent {
-		return 0, b.meter.exceed("one event of a watch", maxEvent)
+	cost, event, refused := b.weigh(p[:n])
+	if refused != nil {
+		return 0, refused
+	}
+	if over := b.count(cost, event); over != nil {
+		return 0, over
 	}
 	if over := b.meter.read(cost); over != nil {
 		return 0, over
-	}
-	if b.watch {
-		return n, err
-	}
-	switch open := b.meter.open.Add(cost); {
-	case b.size.Add(cost) > b.meter.limits.Response:
-		return 0, b.meter.exceed("one answer", b.meter.limits.Response)
-	case open > b.meter.limits.Open:
-		return 0, b.meter.exceed("all that it answers at the same time", b.meter.limits.Open)
 	}
 	if err != nil || b.closed.Load() {
 		b.forget()
@@ -233,16 +243,57 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// weigh returns what the next bytes cost, and what the most expensive event does of those that they belong to.
-func (b *body) weigh(part []byte) (cost, event int64) {
+// count counts what has been read against the limits.
+func (b *body) count(cost, event int64) error {
+	if b.watch {
+		if event > maxEvent {
+			return b.meter.exceed("one event of a watch", maxEvent)
+		}
+		return nil
+	}
+	switch open := b.meter.open.Add(cost); {
+	case b.size.Add(cost) > b.meter.limits.Response:
+		return b.meter.exceed("one answer", b.meter.limits.Response)
+	case open > b.meter.limits.Open:
+		return b.meter.exceed("all that it answers at the same time", b.meter.limits.Open)
+	case b.list != nil && b.list.Add(cost) > b.meter.limits.Held:
+		return b.meter.exceed("all pages of one list", b.meter.limits.Held)
+	case b.failed && b.cost > maxErrorCost:
+		return errLongError
+	}
+	return nil
+}
+
+// list is how much the pages of a list cost after the first.
+type list struct{ atomic.Int64 }
+
+// listOf returns the list that a request is to continue; nil for one that begins, which ends the one before. Clients keep all pages until the last.
+func (m *Meter) listOf(path string, query url.Values) *list {
+	key := strings.Join([]string{path, query.Get("labelSelector"), query.Get("fieldSelector")}, "\n")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if query.Get("continue") == "" {
+		delete(m.lists, key)
+		return nil
+	}
+	l := m.lists[key]
+	if l == nil {
+		l = &list{}
+		m.lists[key] = l
+	}
+	return l
+}
+
+// weigh returns what the next bytes cost, and what the most expensive event does of those that they belong to. refused: nobody may decode them.
+func (b *body) weigh(part []byte) (cost, event int64, refused error) {
 	if b.weigher == nil {
 		cost = int64(len(part))
 		b.cost += cost
-		return cost, 0
+		return cost, 0, nil
 	}
-	total, event := b.weigher.Add(part)
+	total, event, refused := b.weigher.Add(part)
 	cost, b.cost = total-b.cost, total
-	return cost, event
+	return cost, event, refused
 }
 
 // Costed is the body of an answer that a Meter counts.

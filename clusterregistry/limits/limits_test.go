@@ -233,43 +233,101 @@ func TestObjectsCountWhileTheyAreKept(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// A list of nothing but empty objects is cut off at the limit of an answer long before it has as many bytes, whatever it says that it is.
-func TestWhatBecomesMuchIsCutOff(t *testing.T) {
-	item := []byte{2<<3 | 2, 0} // of a PodList
+// podList is a PodList of so many empty Pods, in protobuf.
+func podList(pods int) []byte {
 	about := append([]byte{1<<3 | 2, 2}, append([]byte("v1"), append([]byte{2<<3 | 2, 7}, "PodList"...)...)...)
 	list := append([]byte("k8s\x00"), append([]byte{1<<3 | 2, byte(len(about))}, about...)...)
-	list = append(list, 2<<3|2)
-	list = append(binary.AppendUvarint(list, 2<<20), bytes.Repeat(item, 1<<20)...)
+	list = binary.AppendUvarint(append(list, 2<<3|2), uint64(2*pods))
+	return append(list, bytes.Repeat([]byte{2<<3 | 2, 0}, pods)...)
+}
+
+// answered sends a request and returns how much of its answer can be read, and how that ended.
+func answered(t *testing.T, m *Meter, query, accept string, status int, contentType string, content []byte) (int64, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{contentType}
+		w.WriteHeader(status)
+		_, _ = w.Write(content)
+	}))
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", accept)
+	response, err := m.Transport(&http.Transport{}).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return io.Copy(io.Discard, response.Body)
+}
+
+const (
+	protobufType = "application/vnd.kubernetes.protobuf"
+	bothTypes    = protobufType + ",application/json"
+)
+
+// A list of nothing but empty objects is cut off at the limit of an answer long before it has as many bytes. What clients could take for something else
+// than it is weighed for is refused, which does not count against the cluster.
+func TestWhatBecomesMuchIsCutOff(t *testing.T) {
+	list, text := podList(1<<20), []byte(`{"items":[`+strings.Repeat("{},", 1<<20)+`{}]}`)
 	for name, c := range map[string]struct {
-		says, accepted string
-		content        []byte
+		status       int
+		says, accept string
+		content      []byte
+		exceeds      bool
 	}{
-		"protobuf":          {"application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json", list},
-		"JSON":              {"application/json", "application/json", []byte(`{"items":[` + strings.Repeat("{},", 1<<20) + `{}]}`)},
-		"JSON as Pods":      {"application/json; charset=utf-8", "application/vnd.kubernetes.protobuf,application/json", []byte(`{"items":[` + strings.Repeat("{},", 1<<20) + `{}]}`)},
-		"nothing":           {"", "application/vnd.kubernetes.protobuf,application/json", list},
-		"YAML":              {"application/yaml", "application/vnd.kubernetes.protobuf,application/json", []byte("items:\n" + strings.Repeat("- {}\n", 1<<20))},
-		"protobuf for JSON": {"Application/Vnd.Kubernetes.Protobuf;a=b", "application/json", list},
+		"protobuf":             {200, protobufType, bothTypes, list, true},
+		"protobuf for JSON":    {200, "Application/Vnd.Kubernetes.Protobuf;a=b", "application/json", list, true},
+		"JSON":                 {200, "application/json", "application/json", text, true},
+		"JSON as Pods":         {200, "application/json; charset=utf-8", bothTypes, text, true},
+		"nothing":              {200, "", bothTypes, list, false},
+		"no type":              {200, ";", bothTypes, list, false},
+		"YAML":                 {200, "application/yaml", bothTypes, []byte("items:\n" + strings.Repeat("- {}\n", 1<<20)), false},
+		"a page":               {200, "text/html", "application/json, */*", []byte("<html></html>"), false},
+		"an error in YAML":     {500, "application/yaml", bothTypes, []byte("a: b"), false},
+		"an error of Pods":     {500, protobufType, bothTypes, podList(30000), false},
+		"another kind of list": {200, protobufType, bothTypes, []byte("k8s\x00\x0a\x03\x12\x01x\x12\x00"), false},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Type"] = []string{c.says}
-			_, _ = w.Write(c.content)
-		}))
-		m := New(Limits{Response: 16 << 20}, func(string) {})
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-		if err != nil {
-			t.Fatal(err)
+		cutOff := 0
+		n, err := answered(t, New(Limits{Response: 8 << 20}, func(string) { cutOff++ }), "", c.accept, c.status, c.says, c.content)
+		if exceeded := (&ExceededError{}); err == nil || errors.As(err, &exceeded) != c.exceeds || cutOff > 0 != c.exceeds || n >= int64(len(c.content)) {
+			t.Errorf("%s: %d of %d bytes were read: %v; cut off %d times", name, n, len(c.content), err, cutOff)
 		}
-		request.Header.Set("Accept", c.accepted)
-		response, err := m.Transport(&http.Transport{}).RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := io.Copy(io.Discard, response.Body)
-		_ = response.Body.Close()
-		server.Close()
-		if exceeded := (&ExceededError{}); !errors.As(err, &exceeded) || n >= int64(len(c.content)) {
+	}
+	for name, c := range map[string]struct {
+		status       int
+		says, accept string
+		content      []byte
+	}{
+		"a page about an error": {502, "text/html", bothTypes, []byte("<html></html>")},
+		"ok":                    {200, "text/plain", "application/json, */*", []byte("ok")},
+		"no content":            {204, "", bothTypes, nil},
+		"a short list":          {200, protobufType, bothTypes, podList(100)},
+	} {
+		if n, err := answered(t, New(Limits{}, func(string) { t.Error("it is cut off") }), "", c.accept, c.status, c.says, c.content); err != nil || n != int64(len(c.content)) {
 			t.Errorf("%s: %d of %d bytes were read: %v", name, n, len(c.content), err)
+		}
+	}
+}
+
+// A watch that is not answered as one has the limits of an answer: clients read it to its end.
+func TestAWatchThatIsNoneIsAnAnswer(t *testing.T) {
+	_, err := answered(t, New(Limits{Response: 1 << 20}, func(string) {}), "?watch=true", bothTypes, http.StatusCreated, "application/json", bytes.Repeat([]byte(" "), 2<<20))
+	if exceeded := (&ExceededError{}); !errors.As(err, &exceeded) {
+		t.Errorf("it is read to its end: %v", err)
+	}
+}
+
+// The pages of a list count together, for clients keep them until the last. A list that begins again, or another one, does not.
+func TestPagesCountTogether(t *testing.T) {
+	m := New(Limits{Held: 3 << 20}, func(string) {})
+	page := append([]byte(`{"a":"`), append(bytes.Repeat([]byte("x"), 1<<20), `"}`...)...)
+	for i, query := range []string{"", "?continue=a", "?continue=b", "", "?continue=c", "?continue=d", "?continue=e&labelSelector=x", "?continue=f"} {
+		_, err := answered(t, m, query, "application/json", 200, "application/json", page)
+		if last := i == 7; (err != nil) != last {
+			t.Errorf("page %d: %v", i, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -113,6 +114,9 @@ func (c *Client) applyDirectly(ctx context.Context, path []string, body []byte, 
 	}
 	if failed && !binary {
 		return nil, errorOf(response.StatusCode, data, path)
+	}
+	if says := response.Header.Get("Content-Type"); !binary && !strings.HasPrefix(says, runtime.ContentTypeJSON) {
+		return nil, fmt.Errorf("the answer has the content type %q: must be protobuf or JSON", says)
 	}
 	if !binary {
 		u := &unstructured.Unstructured{}

@@ -103,8 +103,10 @@ type patientBody struct {
 	silent  *time.Timer
 	stream  bool
 	budgets [2]*budget   // of answers that are held as a whole: the member's, and that of all
-	held    atomic.Int64 // what this one costs, in bytes
+	cost    int64        // of what has been read, in bytes
+	held    atomic.Int64 // what is counted of it
 	end     time.Time
+	closed  atomic.Bool // perhaps while it is being read
 }
 
 // Read implements io.Reader.
@@ -112,7 +114,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	cost := int64(n)
 	if c, ok := b.ReadCloser.(limits.Costed); ok {
-		cost = c.Cost() - b.held.Load()
+		cost, b.cost = c.Cost()-b.cost, c.Cost()
 	}
 	switch {
 	case b.stream:
@@ -132,19 +134,28 @@ func (b *patientBody) exceeds(n int64) (exceeds bool) {
 	for _, budget := range b.budgets {
 		exceeds = budget.read.Add(n) > budget.most || exceeds
 	}
+	if b.closed.Load() {
+		b.release()
+	}
 	return exceeds
 }
 
 // Close implements io.Closer.
 func (b *patientBody) Close() error {
 	b.silent.Stop()
+	b.closed.Store(true)
 	if !b.stream {
-		held := b.held.Swap(0)
-		for _, budget := range b.budgets {
-			budget.read.Add(-held)
-		}
+		b.release()
 	}
 	err := b.ReadCloser.Close()
 	b.cancel(nil)
 	return err
+}
+
+// release gives back what is counted of the budgets.
+func (b *patientBody) release() {
+	held := b.held.Swap(0)
+	for _, budget := range b.budgets {
+		budget.read.Add(-held)
+	}
 }

@@ -28,9 +28,9 @@ func BenchmarkPods(b *testing.B) {
 		data []byte
 		do   func([]byte)
 	}{
-		"protobuf/weigh":  {data.Bytes(), func(data []byte) { NewProtobuf(false).Add(data) }},
+		"protobuf/weigh":  {data.Bytes(), func(data []byte) { _, _, _ = NewProtobuf(false).Add(data) }},
 		"protobuf/decode": {data.Bytes(), func(data []byte) { _, _, _ = serializer.Decode(data, nil, nil) }},
-		"JSON/weigh":      {text, func(data []byte) { NewJSON(false).Add(data) }},
+		"JSON/weigh":      {text, func(data []byte) { _, _, _ = NewJSON(false).Add(data) }},
 		"JSON/decode":     {text, func(data []byte) { decodeJSON(data, false) }},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -1,88 +1,176 @@
 package weight
 
+import (
+	"bytes"
+	"errors"
+)
+
 const (
 	// deepest is how many lists and objects may be in each other: decoders take no more.
 	deepest = 10000
-	// anObject, aKey and anItem are how many bytes these take at most in maps and lists of any values.
-	anObject, aKey, anItem = 256, 32, 48
-	// aStruct is how many bytes an object takes at most that a pointer leads to, in a type of Go. An item of a list there takes unknown.
-	aStruct = 384
+	// anObject is how many bytes one takes as a map, someKeys what the first eight of its keys take together, aKey and anItem what one of its
+	// keys takes, and one of a list, as any value.
+	anObject, someKeys, aKey, anItem = 48, 264, 32, 96
+	// aStruct is how many bytes an object takes at most that a pointer leads to, in a type of Go, and aStructItem an item of a list there, whatever
+	// it is: an empty Pod.
+	aStruct, aStructItem = 384, 1280
+	// maxNumberText is how long a number may be, in bytes, or a text that is one.
+	maxNumberText = 128
 )
 
 // JSON weighs values in JSON that follow each other.
 type JSON struct {
-	item, object, key int64
+	typed bool
 
 	total   cost
 	event   cost
-	isList  []bool // what has not ended yet, the innermost last
-	fresh   bool   // a list that nothing has come of yet
+	open    []level // what has not ended yet, the innermost last
+	fresh   bool    // a list that nothing has come of yet
 	inText  bool
 	escaped bool
-	lost    bool
+	number  numberText // of what is decoded into types of Go
+	err     error
 }
+
+// numberText is a number, or a text that may be one: quantities are read from both.
+type numberText struct {
+	text []byte
+	// other: there is something else in the text. hidden: there are letters by their numbers, of which hex more digits are to come.
+	other, hidden bool
+	hex           int
+}
+
+// level is a list or an object that has not ended yet.
+type level int
+
+// The levels.
+const (
+	list level = iota
+	emptyObject
+	objectWithKeys
+)
 
 // NewJSON returns a JSON for what is decoded into types of Go, or into maps and lists of any values.
-func NewJSON(typed bool) *JSON {
-	if typed {
-		return &JSON{item: unknown, object: aStruct}
-	}
-	return &JSON{item: anItem, object: anObject, key: aKey}
-}
+func NewJSON(typed bool) *JSON { return &JSON{typed: typed} }
 
 // Add implements Weigher.
-func (j *JSON) Add(part []byte) (total, largest int64) {
+func (j *JSON) Add(part []byte) (total, largest int64, err error) {
 	for _, c := range part {
 		j.weigh(1, 1)
 		switch {
-		case j.lost:
-			j.weigh(0, unknown)
 		case j.escaped:
 			j.escaped = false
+			j.number.escape(c)
 		case j.inText && c == '\\':
 			j.escaped = true
+		case j.inText && c == '"':
+			j.inText = false
+			j.endNumber()
 		case j.inText:
-			j.inText = c != '"'
+			j.number.add(c)
 		default:
 			j.structure(c)
 		}
 		largest = max(largest, j.event.sum())
-		if len(j.isList) == 0 && (c == '}' || c == ']') && !j.inText {
+		if j.err != nil {
+			return j.total.sum(), largest, j.err
+		}
+		if len(j.open) == 0 && (c == '}' || c == ']') && !j.inText {
 			j.event = cost{}
 		}
 	}
-	return j.total.sum(), largest
+	return j.total.sum(), largest, nil
 }
 
 // structure takes a byte outside of texts.
 func (j *JSON) structure(c byte) {
 	if j.fresh && c != ']' && c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 		j.fresh = false
-		j.weigh(0, j.item)
+		j.weigh(0, j.pick(anItem, aStructItem))
 	}
+	if isOfNumber(c) {
+		j.number.add(c)
+		return
+	}
+	j.endNumber()
 	switch c {
 	case '"':
 		j.inText = true
 	case ':':
-		j.weigh(0, j.key)
+		if at := len(j.open) - 1; at >= 0 && j.open[at] == emptyObject {
+			j.open[at] = objectWithKeys
+			j.weigh(0, someKeys)
+		}
+		j.weigh(0, aKey)
 	case ',':
-		j.fresh = len(j.isList) > 0 && j.isList[len(j.isList)-1]
+		j.fresh = len(j.open) > 0 && j.open[len(j.open)-1] == list
 	case '{', '[':
-		if len(j.isList) == deepest {
-			j.lost = true
+		if len(j.open) == deepest {
+			j.err = errTooDeep
 			return
 		}
-		j.isList, j.fresh = append(j.isList, c == '['), c == '['
-		if c == '{' {
-			j.weigh(0, j.object)
+		if j.fresh = c == '['; j.fresh {
+			j.open = append(j.open, list)
+			return
 		}
+		j.open = append(j.open, emptyObject)
+		j.weigh(0, j.pick(anObject, aStruct))
 	case '}', ']':
 		j.fresh = false
-		j.isList = j.isList[:max(0, len(j.isList)-1)]
+		j.open = j.open[:max(0, len(j.open)-1)]
 	}
 }
 
-// weigh counts bytes that were sent, and that what they say takes.
+var (
+	errTooDeep = errors.New("the answer is refused: lists and objects are too deep in each other")
+	errHuge    = errors.New("the answer is refused: a number is out of bounds")
+)
+
+// pick returns what something takes as any value, or in a type of Go.
+func (j *JSON) pick(any, typed int64) int64 {
+	if j.typed {
+		return typed
+	}
+	return any
+}
+
+// endNumber ends a number or a text. A quantity with a large exponent would be written out, zero by zero.
+func (j *JSON) endNumber() {
+	n := &j.number
+	if j.typed && !n.other && bytes.ContainsAny(n.text, "0123456789") && (n.hidden || len(n.text) == maxNumberText || isHuge(string(n.text))) {
+		j.err = errHuge
+	}
+	n.text, n.other, n.hidden, n.hex = n.text[:0], false, false, 0
+}
+
+// isOfNumber reports whether a number may have a letter.
+func isOfNumber(c byte) bool {
+	return c >= '0' && c <= '9' || c == '.' || c == '+' || c == '-' || c == 'e' || c == 'E'
+}
+
+// add takes a letter.
+func (n *numberText) add(c byte) {
+	switch {
+	case n.other:
+	case n.hex > 0:
+		n.hex--
+	case !isOfNumber(c):
+		n.other = true
+	case len(n.text) < maxNumberText:
+		n.text = append(n.text, c)
+	}
+}
+
+// escape takes the letter after a backslash.
+func (n *numberText) escape(c byte) {
+	if c != 'u' {
+		n.other = true
+		return
+	}
+	n.hidden, n.hex = true, 4
+}
+
+// weigh counts bytes that were sent, and what they say takes.
 func (j *JSON) weigh(sent, takes int64) {
 	j.total.add(sent, takes)
 	j.event.add(sent, takes)

@@ -30,7 +30,9 @@ func TestNoJSONTakesMoreThanItWeighs(t *testing.T) {
 		data := []byte(c.begin + strings.Repeat(c.item, 5000) + c.end)
 		for _, typed := range []bool{false, true} {
 			w := NewJSON(typed)
-			w.Add(data)
+			if _, _, err := w.Add(data); err != nil {
+				continue // nobody decodes it
+			}
 			if took := allocated(func() { decodeJSON(data, typed) }); took > garbage*w.total.takes+8*int64(len(data))+spare {
 				t.Errorf("%s, typed %v: %d bytes take %d, weighed %d", name, typed, len(data), took, w.total.takes)
 			}
@@ -46,10 +48,12 @@ func TestHonestJSONCostsItsLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		any, typed := NewJSON(false), NewJSON(true)
-		if cost, _ := any.Add(data); cost != int64(len(data)) {
-			t.Errorf("%s: %d bytes cost %d", kind, len(data), cost)
+		if cost, _, err := any.Add(data); cost != int64(len(data)) || err != nil {
+			t.Errorf("%s: %d bytes cost %d, %v", kind, len(data), cost, err)
 		}
-		typed.Add(data)
+		if _, _, err := typed.Add(data); err != nil {
+			t.Errorf("%s as types of Go: %v", kind, err)
+		}
 		t.Logf("%s: %d bytes take %.1f times that, and %.1f times in types of Go", kind, len(data), float64(any.total.takes)/float64(len(data)), float64(typed.total.takes)/float64(len(data)))
 	}
 }
@@ -64,14 +68,14 @@ func TestEventsOfJSONAreWeighedOneByOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, _ := NewJSON(false).Add(text)
+		one, _, _ := NewJSON(false).Add(text)
 		most = max(most, one)
 		stream.Write(append(text, '\n'))
 	}
 	length, w, largest, total := int64(stream.Len()), NewJSON(false), int64(0), int64(0)
 	for stream.Len() > 0 {
 		var event int64
-		total, event = w.Add(stream.Next(1 + r.IntN(100000)))
+		total, event, _ = w.Add(stream.Next(1 + r.IntN(100000)))
 		largest = max(largest, event)
 	}
 	if largest < most || largest > most+1 || total < length { // with the end of the line before
@@ -80,12 +84,14 @@ func TestEventsOfJSONAreWeighedOneByOne(t *testing.T) {
 	for name, c := range map[string]struct{ begin, part string }{
 		"a text": {`{"a":"`, `\"}`}, "a list": {`[`, `{},`}, "lists in lists": {"", "["}, "blanks": {"", " \n"}, "ends in a text": {`"`, "}"},
 	} {
-		w, sent, event := NewJSON(false), 0, int64(0)
-		w.Add([]byte(c.begin))
+		w, sent, event, err := NewJSON(false), 0, int64(0), error(nil)
+		_, _, _ = w.Add([]byte(c.begin))
 		for part := []byte(strings.Repeat(c.part, 1000)); sent < 1<<20; sent += len(part) {
-			_, event = w.Add(part)
+			if _, event, err = w.Add(part); err != nil {
+				break // too deep
+			}
 		}
-		if event < int64(sent) {
+		if err == nil && event < int64(sent) {
 			t.Errorf("%s: %d bytes cost %d as one event", name, sent, event)
 		}
 	}
@@ -100,10 +106,26 @@ func FuzzJSON(f *testing.F) {
 		data := []byte(begin + strings.Repeat(item, min(2000, (1<<20)/max(1, len(item)))) + end)
 		for _, typed := range []bool{false, true} {
 			w := NewJSON(typed)
-			w.Add(data)
+			if _, _, err := w.Add(data); err != nil {
+				continue // nobody decodes it
+			}
 			if took := allocated(func() { decodeJSON(data, typed) }); took > garbage*w.total.takes+8*int64(len(data))+(1<<20) {
 				t.Errorf("typed %v: %d bytes take %d, weighed %d", typed, len(data), took, w.total.takes)
 			}
 		}
 	})
+}
+
+// Numbers that would be written out, zero by zero, are refused where quantities are read, and nowhere else.
+func TestHugeNumbersInJSON(t *testing.T) {
+	for text, huge := range map[string]bool{
+		`{"cpu":"1e2000000000"}`: true, `{"cpu":1e999}`: true, `{"cpu":"1E+1000"}`: true, `{"cpu":"1e\u0032000000000"}`: true, `{"cpu":"1\u00652000000000"}`: true, `{"cpu":"` + strings.Repeat("1", 200) + `"}`: true,
+		`{"cpu":"1e10"}`: false, `{"cpu":"12Ei"}`: false, `{"a":"12e4567a"}`: false, `{"a":"` + strings.Repeat("-", 200) + `"}`: false, `{"a":"2026-11-26T10:00:00Z"}`: false, `{"a":"\u003ca\u003e"}`: false, `{"a":[true,false,null,1.5e3]}`: false,
+	} {
+		_, _, typed := NewJSON(true).Add([]byte(text))
+		_, _, any := NewJSON(false).Add([]byte(text))
+		if (typed != nil) != huge || any != nil {
+			t.Errorf("%.60s: %v in types of Go, %v as any values", text, typed, any)
+		}
+	}
 }

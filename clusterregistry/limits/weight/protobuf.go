@@ -1,6 +1,10 @@
 package weight
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // Protobuf weighs objects in protobuf.
 type Protobuf struct {
@@ -8,23 +12,29 @@ type Protobuf struct {
 	total cost
 	event cost
 	most  int64 // of the most expensive event of this part
+	err   error
 
-	state   state
-	open    []message // what has not ended yet, the innermost last
-	value   uint64    // of the number that is being read
-	shift   uint
-	field   *field
-	skip    int64 // bytes that are left of what has no fields
-	magic   int
-	text    []byte // of a role
-	role    role
-	version string
-	kind    string
-	begun   bool // an object: what kind it is can't change any more
+	state state
+	open  []opened // what has not ended yet, the innermost last
+	value uint64   // of the number that is being read
+	shift uint
+	field *field
+	skip  int64 // bytes that are left of what has no fields
+	magic int
+	text  []byte // of a role
+	json  *JSON
+	object
 }
 
-// message is one that has not ended yet.
-type message struct {
+// object is what is known of the one that is being read.
+type object struct {
+	version, kind string
+	// enveloped and begun: its envelope, and its content, have come. A decoder takes the last of several.
+	enveloped, begun bool
+}
+
+// opened is a message that has not ended yet.
+type opened struct {
 	shape *shape
 	end   int64
 }
@@ -40,35 +50,34 @@ const (
 	number               // a number
 	length               // of what follows
 	content              // what has no fields
-	unclear              // nothing can be said about it any more
 )
 
 // magic begins each object.
 const magic = "k8s\x00"
 
-// maxRole is how long the text of a role may be, in bytes.
-const maxRole = 256
+// maxKind and maxQuantity are how long these texts may be, in bytes.
+const maxKind, maxQuantity = 256, 64
 
 // NewProtobuf returns a Protobuf for an object or a list, or for the events of a watch.
 func NewProtobuf(events bool) *Protobuf {
 	p := &Protobuf{}
 	if !events {
 		p.state = prefix
-		p.open = []message{{envelope, math.MaxInt64}}
+		p.open = []opened{{envelope, math.MaxInt64}}
 	}
 	return p
 }
 
 // Add implements Weigher.
-func (p *Protobuf) Add(part []byte) (total, largest int64) {
+func (p *Protobuf) Add(part []byte) (total, largest int64, err error) {
 	p.most = 0
-	for len(part) > 0 {
+	for len(part) > 0 && p.err == nil {
 		n := p.step(part)
 		part, p.at = part[n:], p.at+int64(n)
 		p.total.sent, p.event.sent = p.total.sent+int64(n), p.event.sent+int64(n)
 		p.close()
 	}
-	return p.total.sum(), max(p.most, p.event.sum())
+	return p.total.sum(), max(p.most, p.event.sum()), p.err
 }
 
 // step takes bytes that belong together, one at least.
@@ -77,13 +86,13 @@ func (p *Protobuf) step(part []byte) int {
 	case frame:
 		p.value = p.value<<8 | uint64(part[0])
 		if p.shift += 8; p.shift == 32 {
-			p.version, p.kind, p.begun = "", "", false
-			p.open = append(p.open, message{event, p.at + 1 + int64(p.value)})
+			p.object = object{}
+			p.open = append(p.open, opened{event, p.at + 1 + int64(p.value)})
 			p.next(tag)
 		}
 	case prefix:
 		if part[0] != magic[p.magic] {
-			return p.lose(part)
+			return p.refuse("an object does not begin as one")
 		}
 		if p.magic++; p.magic == len(magic) {
 			p.magic = 0
@@ -91,28 +100,14 @@ func (p *Protobuf) step(part []byte) int {
 		}
 	case tag, number, length:
 		if p.shift > 63 {
-			return p.lose(part)
+			return p.refuse("a number has more than 10 bytes")
 		}
 		p.value |= uint64(part[0]&0x7f) << p.shift
 		if p.shift += 7; part[0] < 0x80 {
-			return p.read(part)
+			return p.read()
 		}
 	case content:
-		n := int(min(int64(len(part)), p.skip))
-		p.skip -= int64(n)
-		if p.role == apiVersion || p.role == kind {
-			if len(p.text)+n > maxRole {
-				return p.lose(part)
-			}
-			p.text = append(p.text, part[:n]...)
-		}
-		if p.skip == 0 {
-			p.endContent()
-		}
-		return n
-	case unclear:
-		p.weigh(unknown * int64(len(part)))
-		return len(part)
+		return p.take(part)
 	}
 	return 1
 }
@@ -126,103 +121,173 @@ func (p *Protobuf) weigh(takes int64) {
 // next begins with what follows.
 func (p *Protobuf) next(s state) { p.state, p.value, p.shift = s, 0, 0 }
 
-// lose gives up: what follows may be anything.
-func (p *Protobuf) lose(part []byte) int {
-	p.next(unclear)
-	p.open = nil
-	return p.step(part)
+// refuse ends it: a decoder may read what follows in another way.
+func (p *Protobuf) refuse(format string, args ...any) int {
+	p.err = fmt.Errorf("the answer is refused: "+format, args...)
+	return 1
 }
 
-// read takes a number whose last byte is the first of part.
-func (p *Protobuf) read(part []byte) int {
+// read takes a number whose last byte has come.
+func (p *Protobuf) read() int {
 	value := p.value
 	switch p.state {
 	case number:
 		p.weigh(p.field.each)
 		p.next(tag)
 	case tag:
-		number32 := value >> 3
-		if number32 == 0 || number32 > math.MaxInt32 {
-			return p.lose(part)
-		}
-		p.field = p.open[len(p.open)-1].shape.field(number32)
-		switch value & 7 {
-		case 0:
-			p.next(number)
-		case 1:
-			p.begin(8)
-		case 2:
-			p.next(length)
-		case 5:
-			p.begin(4)
-		default: // groups, which nothing has
-			return p.lose(part)
-		}
+		return p.readTag(value>>3, wireType(value&7))
 	default:
-		if value > math.MaxInt32 || p.at+1+int64(value) > p.open[len(p.open)-1].end {
-			return p.lose(part)
+		if !p.fits(value) {
+			return p.refuse("a field is longer than what it is in")
 		}
 		p.weigh(p.field.each + max(p.field.perByte, p.field.packed)*int64(value))
-		return p.enter(part, int64(value))
+		return p.enter(int64(value))
 	}
+	return 1
+}
+
+// fits reports whether so many bytes may follow.
+func (p *Protobuf) fits(n uint64) bool {
+	return n <= math.MaxInt32 && p.at+1+int64(n) <= p.open[len(p.open)-1].end
+}
+
+// readTag begins with a field.
+func (p *Protobuf) readTag(n uint64, wire wireType) int {
+	if n == 0 || n > math.MaxInt32 {
+		return p.refuse("there is no field %d", n)
+	}
+	p.field = p.open[len(p.open)-1].shape.field(n)
+	if p.field.known && wire != p.field.wire && (wire != counted || p.field.packed == 0) {
+		return p.refuse("field %d has type %d, and not %d", n, wire, p.field.wire) // of entries of maps no decoder looks at it
+	}
+	switch wire {
+	case varint:
+		p.next(number)
+	case counted:
+		p.next(length)
+	case fixed64, fixed32:
+		size := uint64(4)
+		if wire == fixed64 {
+			size = 8
+		}
+		if !p.fits(size) {
+			return p.refuse("a number is longer than what it is in")
+		}
+		p.weigh(p.field.each)
+		p.begin(int64(size))
+	default:
+		return p.refuse("field %d has type %d, which is not used", n, wire)
+	}
+	return 1
+}
+
+// enter goes into n bytes that follow, if they have fields.
+func (p *Protobuf) enter(n int64) int {
+	in := p.field.in
+	switch p.field.role {
+	case typeMeta:
+		if p.begun {
+			return p.refuse("an object comes before its kind")
+		}
+	case raw:
+		s, size, known := shapeOfKind(p.version, p.kind)
+		switch {
+		case p.begun:
+			return p.refuse("there are two objects where one is")
+		case !known:
+			return p.refuse("kind %q of %q is not known here", p.kind, p.version)
+		}
+		p.begun, in = true, s
+		p.weigh(size)
+	case enveloped:
+		if p.enveloped {
+			return p.refuse("there are two objects in an event")
+		}
+		p.enveloped = true
+		p.open = append(p.open, opened{envelope, p.at + 1 + n})
+		p.next(prefix)
+		return 1
+	case jsonText:
+		p.json = NewJSON(false)
+	}
+	if in == nil {
+		p.begin(n)
+		return 1
+	}
+	p.open = append(p.open, opened{in, p.at + 1 + n})
+	p.next(tag)
 	return 1
 }
 
 // begin begins with what has no fields.
 func (p *Protobuf) begin(n int64) {
-	p.role, p.text, p.skip = p.field.role, p.text[:0], n
+	p.text, p.skip = p.text[:0], n
 	p.next(content)
 	if n == 0 {
 		p.endContent()
 	}
 }
 
+// take takes what has no fields.
+func (p *Protobuf) take(part []byte) int {
+	n := int(min(int64(len(part)), p.skip))
+	p.skip -= int64(n)
+	switch p.field.role {
+	case apiVersion, kind, quantity:
+		most := maxKind
+		if p.field.role == quantity {
+			most = maxQuantity
+		}
+		if len(p.text)+n > most {
+			return p.refuse("a text has more than %d bytes", most)
+		}
+		p.text = append(p.text, part[:n]...)
+	case jsonText:
+		if part[0] >= 0x80 && p.json.total.sent == 0 {
+			return p.refuse("an object is in CBOR")
+		}
+		before := p.json.total.takes
+		if _, _, p.err = p.json.Add(part[:n]); p.err != nil {
+			return n
+		}
+		p.weigh(p.json.total.takes - before)
+	}
+	if p.skip == 0 {
+		p.endContent()
+	}
+	return n
+}
+
 // endContent ends what has no fields.
 func (p *Protobuf) endContent() {
-	switch p.role {
+	switch p.field.role {
 	case apiVersion:
 		p.version = string(p.text)
 	case kind:
 		p.kind = string(p.text)
+	case quantity:
+		if isHuge(string(p.text)) {
+			p.refuse("the quantity %q is out of bounds", p.text)
+		}
 	}
 	p.next(tag)
 }
 
-// enter goes into n bytes that follow, if they have fields.
-func (p *Protobuf) enter(part []byte, n int64) int {
-	in := p.field.in
-	switch p.field.role {
-	case typeMeta:
-		if p.begun {
-			return p.lose(part)
-		}
-	case raw:
-		s, size, known := shapeOfKind(p.version, p.kind)
-		if !known {
-			return p.lose(part)
-		}
-		p.begun, in = true, s
-		p.weigh(size)
-	case enveloped:
-		p.open = append(p.open, message{envelope, p.at + 1 + n})
-		p.next(prefix)
-		return 1
-	}
-	if in == nil {
-		p.begin(n)
-		return 1
-	}
-	p.open = append(p.open, message{in, p.at + 1 + n})
-	p.next(tag)
-	return 1
+// isHuge reports whether a quantity has an exponent of more than two digits: it would be written out, zero by zero.
+func isHuge(text string) bool {
+	at := strings.LastIndexAny(text, "eE")
+	return at >= 0 && len(strings.TrimLeft(text[at+1:], "+-")) > 2
 }
 
 // close ends the messages that end here.
 func (p *Protobuf) close() {
-	for len(p.open) > 0 && p.open[len(p.open)-1].end == p.at {
-		if p.state != tag || p.shift != 0 { // it ends too soon
-			p.next(unclear)
-			p.open = nil
+	for len(p.open) > 0 && p.err == nil {
+		end := p.open[len(p.open)-1].end
+		if end > p.at {
+			return
+		}
+		if end < p.at || p.state != tag || p.shift != 0 {
+			p.refuse("a field is longer than what it is in")
 			return
 		}
 		p.open = p.open[:len(p.open)-1]
