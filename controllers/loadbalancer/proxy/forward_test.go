@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -249,6 +250,105 @@ func TestUpgrades(t *testing.T) {
 	text, err := io.ReadAll(reader)
 	if string(text) != "hello early late" || err != nil {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// startTLS starts a server with a certificate as the load balancer of a cluster.
+func startTLS(t *testing.T, addr netip.AddrPort, cert *tls.Certificate, handler http.HandlerFunc) *cluster {
+	t.Helper()
+	l, err := net.Listen("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{*cert}}, HTTP2: &http.HTTP2Config{}, MaxHeaderBytes: 4 << 10}
+	go func() { _ = server.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = server.Close() })
+	return &cluster{name: "east-a", addr: addr}
+}
+
+// WebSockets pass to clusters by TLS, too, where other requests go by HTTP/2. They count for a shutdown, which waits for them as long as it may.
+func TestWebSocketsByTLS(t *testing.T) {
+	cert, roots := certificateOf(t, "www.test")
+	port := freePort(t)
+	east := startTLS(t, addrAt(101, port), cert, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			_, _ = io.WriteString(w, r.Proto)
+			return
+		}
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello ")
+		_, _ = io.Copy(c, rw.Reader)
+	})
+	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "kubernetes.io/wss"), east)
+	if _, body, _ := b.do("GET", "/", nil); body != "HTTP/2.0" {
+		t.Errorf("other requests go by %q", body)
+	}
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly")
+	reader := bufio.NewReader(c)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	got := make([]byte, len("hello early"))
+	if _, err := io.ReadFull(reader, got); err != nil || string(got) != "hello early" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	ending, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.server.Shutdown(ending) }()
+	select {
+	case err := <-ended:
+		t.Fatalf("shut down beside a WebSocket: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if _, err := io.WriteString(c, "late"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(reader, got[:4]); err != nil || string(got[:4]) != "late" {
+		t.Fatalf("got %q, %v", got[:4], err)
+	}
+	cancel()
+	<-ended
+	if _, err := reader.ReadByte(); err == nil {
+		t.Error("the WebSocket is open after the shutdown")
+	}
+}
+
+// What is wrong with a request, or with the name that it asks for, does not count against the cluster: a client could take any cluster out.
+func TestRequestsThatAClusterCannotTake(t *testing.T) {
+	cert, roots := certificateOf(t, "other.test")
+	port := freePort(t)
+	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), startTLS(t, addrAt(101, port), cert, func(http.ResponseWriter, *http.Request) {}))
+	for range 2 * ejectAfter {
+		if status, _, _ := b.do("GET", "/", nil); status != http.StatusBadGateway {
+			t.Errorf("a name that the certificate lacks: %d", status)
+		}
+	}
+	good, roots := certificateOf(t, "www.test")
+	port = freePort(t)
+	large := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), startTLS(t, addrAt(101, port), good, func(http.ResponseWriter, *http.Request) {}))
+	for range ejectAfter {
+		if status, _, _ := large.do("GET", "/", nil, "X-Large", strings.Repeat("x", 12<<10)); status < http.StatusBadRequest {
+			t.Errorf("a head that the cluster does not take: %d", status)
+		}
+	}
+	for _, b := range []*bed{b, large} {
+		for _, target := range b.allTargets() {
+			if target.mu.Lock(); target.ejections > 0 || target.undelivered > 0 {
+				t.Errorf("%v: %d requests count against it, and it was ejected %d times", target.Target, target.undelivered, target.ejections)
+			}
+			target.mu.Unlock()
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -225,7 +226,7 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 			n.status, n.why = statusClientGone, "the client is gone"
 			panic(http.ErrAbortHandler)
 		}
-		if !errors.Is(err, errTooMany) && !x.lost.Load() {
+		if !errors.Is(err, errTooMany) && !x.lost.Load() && !out.mayBeTheRequests(err) {
 			t.delivered(err, 0)
 		}
 		last = err
@@ -360,7 +361,8 @@ func (p *Proxy) copyBody(w http.ResponseWriter, answer *http.Response) (size int
 
 // switchProtocols connects a client and a cluster that have agreed on another protocol, until one of them ends it.
 func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchange, n *record) {
-	if out.upgrade == "" || x.conn == nil || !strings.EqualFold(answer.Header.Get("Upgrade"), out.upgrade) {
+	server := x.upgraded()
+	if out.upgrade == "" || server == nil || !strings.EqualFold(answer.Header.Get("Upgrade"), out.upgrade) {
 		refuse(out.writer, n, http.StatusBadGateway, "the cluster switched to a protocol that nobody asked for")
 		return
 	}
@@ -370,9 +372,8 @@ func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchang
 		return
 	}
 	defer client.Close()
-	server := x.conn
+	defer p.tunnels.add(client)()
 	_ = client.SetDeadline(time.Time{}) // fails only for what is closed
-	_ = server.tcp.SetDeadline(time.Time{})
 	head := append([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "), answer.Header.Get("Upgrade")+"\r\n"...)
 	for name, values := range answer.Header {
 		for _, value := range values {
@@ -389,19 +390,19 @@ func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchang
 
 // tunnel copies both ways until both sides have ended, and returns how much went to the client.
 // buffered is what of the client's was read already.
-func tunnel(client net.Conn, buffered io.Reader, server *conn) int64 {
+func tunnel(client net.Conn, buffered io.Reader, server *upgraded) int64 {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if supervisor.Protect(context.Background(), "loadbalancer", func() error {
-			_, _ = io.Copy(server.tcp, io.MultiReader(buffered, client)) // either side may end at any time
-			_ = server.tcp.CloseWrite()
+			_, _ = io.Copy(server, io.MultiReader(buffered, client)) // either side may end at any time
+			server.closeWrite()
 			return nil
 		}) != nil {
 			server.close()
 		}
 	}()
-	first, err := server.r.WriteTo(client) // what is buffered, and then the rest
+	first, err := io.Copy(client, server)
 	if half, ok := client.(interface{ CloseWrite() error }); ok && err == nil {
 		_ = half.CloseWrite()
 	} else {
@@ -409,4 +410,47 @@ func tunnel(client net.Conn, buffered io.Reader, server *conn) int64 {
 	}
 	<-done
 	return first
+}
+
+// tunnels are the clients' connections that have switched protocols. A server knows nothing of them any more.
+type tunnels struct {
+	mu    sync.Mutex
+	open  map[net.Conn]bool
+	ended chan struct{} // closed with the last of them
+}
+
+// add counts one until remove is called.
+func (t *tunnels) add(client net.Conn) (remove func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) == 0 {
+		t.open, t.ended = map[net.Conn]bool{}, make(chan struct{})
+	}
+	t.open[client] = true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if delete(t.open, client); len(t.open) == 0 {
+			close(t.ended)
+		}
+	}
+}
+
+// wait waits until there is none. When ctx ends, it closes those that are left.
+func (t *tunnels) wait(ctx context.Context) {
+	t.mu.Lock()
+	left, ended := len(t.open), t.ended
+	t.mu.Unlock()
+	if left == 0 {
+		return
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for client := range t.open {
+			_ = client.Close() // it is given up
+		}
+	}
 }

@@ -98,9 +98,11 @@ func (s *Server) Serve() (err error) {
 // Drain has clients close their connections, each with its next answer. New ones are still taken.
 func (p *Proxy) Drain() { p.draining.Store(true) }
 
-// Shutdown takes no more connections, and waits for requests under way until ctx ends; then it closes them.
+// Shutdown takes no more connections, and waits for requests and for connections that have switched protocols until ctx ends; then it closes them.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.http.Shutdown(ctx); err != nil {
+	err := s.http.Shutdown(ctx)
+	s.proxy.tunnels.wait(ctx)
+	if err != nil {
 		return s.http.Close()
 	}
 	return nil

@@ -49,6 +49,8 @@ type Proxy struct {
 	// pools has *pool by plan.PoolID; requests read it.
 	pools sync.Map
 	log   *accessLog
+	// tunnels are what Shutdown of each server waits for.
+	tunnels tunnels
 
 	mu sync.Mutex
 	// inputs are what pools are decided from, without health.

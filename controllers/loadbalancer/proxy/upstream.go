@@ -3,6 +3,8 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,6 +92,8 @@ type exchange struct {
 	conn   *conn
 	// cancel ends an exchange by http.Transport.
 	cancel context.CancelFunc
+	// switched is the connection of http.Transport after the cluster has switched protocols.
+	switched io.ReadWriteCloser
 	// began is when it began to wait, in nanoseconds of the proxy's clock.
 	began int64
 	// lost: the target began to fail while the exchange waited.
@@ -308,14 +313,57 @@ func (x *exchange) sendByTransport(out *outgoing) (*http.Response, error) {
 	if err != nil {
 		cancel()
 		var dial *net.OpError
-		x.unsent = errors.As(err, &dial) && dial.Op == "dial"
+		var certificate *tls.CertificateVerificationError
+		x.unsent = errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &certificate)
 		if x.lost.Load() {
 			err = errLost
 		}
 		return nil, err
 	}
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		x.switched, _ = answer.Body.(io.ReadWriteCloser)
+	}
 	answer.Body = &transportBody{answer.Body, cancel}
 	return answer, nil
+}
+
+// upgraded is a connection to a cluster that has switched protocols.
+type upgraded struct {
+	io.Reader
+	io.Writer
+	closeWrite, close func()
+}
+
+// upgraded returns the connection after the cluster has switched protocols; nil if it cannot have.
+func (x *exchange) upgraded() *upgraded {
+	if c := x.conn; c != nil {
+		_ = c.tcp.SetDeadline(time.Time{}) // fails only for what is closed
+		return &upgraded{c.r, c.tcp, func() { _ = c.tcp.CloseWrite() }, c.close}
+	}
+	if c := x.switched; c != nil {
+		end := func() { _ = c.Close() }
+		return &upgraded{c, c, end, end}
+	}
+	return nil
+}
+
+// largeHead is how many bytes of headers every server takes.
+const largeHead = 4 << 10
+
+// mayBeTheRequests reports whether an error may say nothing about the cluster but that it does not take this very request, with a name that its
+// certificate lacks, or a head that is too large, for which some servers of HTTP/2 close the connection: a client could make that for any cluster.
+func (o *outgoing) mayBeTheRequests(err error) bool {
+	var name x509.HostnameError
+	if errors.As(err, &name) {
+		return true
+	}
+	size := len(o.uri)
+	for name, values := range o.Header {
+		for _, value := range values {
+			size += len(name) + len(value)
+		}
+	}
+	return size > largeHead
 }
 
 type transportBody struct {
@@ -465,6 +513,9 @@ func (o *outgoing) request(ctx context.Context, t *target) *http.Request {
 	}
 	for i := 0; i < len(o.forwarded); i += 2 {
 		r.Header.Set(o.forwarded[i], o.forwarded[i+1])
+	}
+	if t.Protocol == plan.HTTPS && strings.EqualFold(o.upgrade, "websocket") { // the only one for which http.Transport stays with HTTP/1.1
+		r.Header["Connection"], r.Header["Upgrade"] = []string{"Upgrade"}, []string{o.upgrade}
 	}
 	return r.WithContext(ctx)
 }
