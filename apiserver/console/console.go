@@ -44,7 +44,8 @@ type Console struct {
 	files    map[string]file
 	hosts    []string
 	sessions *sessions
-	oidc     *login // nil: nobody logs in at an issuer
+	oidc     *login        // nil: nobody logs in at an issuer
+	logins   chan struct{} // has those that are being answered
 }
 
 // New prepares the console for a server that is reached by hosts: host names, of which the first label may be *, and IP
@@ -55,7 +56,7 @@ func New(hosts []string, secret []byte, o *OIDC) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{files: map[string]file{}, hosts: hosts, sessions: sealing}
+	c := &Console{files: map[string]file{}, hosts: hosts, sessions: sealing, logins: make(chan struct{}, maxLogins)}
 	if o != nil {
 		c.oidc = newLogin(*o)
 	}
@@ -111,21 +112,38 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string, api
 	switch {
 	case !c.knowsHost(r.Host):
 		http.Error(w, fmt.Sprintf("host %q is none of this server's names (--tls-san adds one)", r.Host), http.StatusForbidden)
+	case name == "/session" && r.Method == http.MethodPost:
+		c.inTurn(w, func() { c.serveSession(w, r, api) })
 	case name == "/session":
 		c.serveSession(w, r, api)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET and HEAD are allowed here", http.StatusMethodNotAllowed)
 	case name == "/login" && c.oidc != nil:
-		c.serveLogin(w, r)
+		c.inTurn(w, func() { c.serveLogin(w, r) })
 	case name == "/callback" && c.oidc != nil:
-		c.serveCallback(w, r, api)
+		c.inTurn(w, func() { c.serveCallback(w, r, api) })
 	case name == "":
 		http.Redirect(w, r, Prefix+"/", http.StatusPermanentRedirect)
 	case !found:
 		http.Error(w, "there is no such file", http.StatusNotFound)
 	default:
 		f.send(w, r)
+	}
+}
+
+// maxLogins is how many requests at a time may wait for an issuer, or for the body of somebody who is not known yet.
+const maxLogins = 32
+
+// inTurn answers a request of somebody who is not known yet, or has them try again.
+func (c *Console) inTurn(w http.ResponseWriter, answer func()) {
+	select {
+	case c.logins <- struct{}{}:
+		defer func() { <-c.logins }()
+		answer()
+	default:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many logins at the same time: try again", http.StatusServiceUnavailable)
 	}
 }
 

@@ -30,8 +30,9 @@ type OIDC struct {
 
 const (
 	loginCookie = sessionCookie + "-login"
-	// loginTime is how long somebody may take to log in at the issuer, issuerTimeout how long one of our requests to it may take.
-	loginTime, issuerTimeout = 10 * time.Minute, 10 * time.Second
+	// loginTime is how long somebody may take to log in at the issuer, issuerTimeout how long one of our requests to it may take, and askAgain for how long
+	// one that failed is not repeated.
+	loginTime, issuerTimeout, askAgain = 10 * time.Minute, 10 * time.Second, 5 * time.Second
 )
 
 // login is the code flow with PKCE, done by this server: no page ever has a token.
@@ -41,6 +42,8 @@ type login struct {
 
 	mu       sync.Mutex
 	provider *oidc.Provider // nil before the first login
+	failed   error          // the last time that it was asked, at askedAt
+	askedAt  time.Time
 }
 
 func newLogin(o OIDC) *login {
@@ -49,16 +52,20 @@ func newLogin(o OIDC) *login {
 	return &login{OIDC: o, client: &http.Client{Transport: transport, Timeout: issuerTimeout}}
 }
 
-// discover returns what the issuer says of itself. An issuer that does not answer is asked again at the next login.
+// discover returns what the issuer says of itself. An issuer that does not answer is asked again after askAgain.
 func (l *login) discover() (*oidc.Provider, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.provider != nil {
 		return l.provider, nil
 	}
+	if l.failed != nil && time.Since(l.askedAt) < askAgain {
+		return nil, l.failed
+	}
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.Background(), l.client), l.Issuer) // it keeps the context for its keys
 	if err != nil {
-		return nil, fmt.Errorf("the issuer %s does not answer as one: %w", l.Issuer, err)
+		l.failed, l.askedAt = fmt.Errorf("the issuer %s does not answer as one: %w", l.Issuer, err), time.Now()
+		return nil, l.failed
 	}
 	l.provider = provider
 	return provider, nil

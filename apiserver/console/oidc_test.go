@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,5 +126,42 @@ func TestWithoutAnIssuerThereIsNoLoginAtOne(t *testing.T) {
 		if answer := call(h, http.MethodGet, path, "", nil); answer.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d", path, answer.StatusCode)
 		}
+	}
+}
+
+// Whoever is not known yet cannot hold more than some requests, and an issuer that fails is not asked again for each of them.
+func TestLoginsAreBounded(t *testing.T) {
+	var asked atomic.Int32
+	issuer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer issuer.Close()
+	pool := x509.NewCertPool()
+	pool.AddCert(issuer.Certificate())
+	c, h := newTestConsole(t, &OIDC{Issuer: issuer.URL, ClientID: "console", CA: pool})
+	for range 3 {
+		if answer := call(h, http.MethodGet, "/console/login", "", nil); answer.StatusCode != http.StatusBadGateway {
+			t.Errorf("the issuer fails: %d", answer.StatusCode)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("it was asked %d times", asked.Load())
+	}
+	for range maxLogins {
+		c.logins <- struct{}{}
+	}
+	for _, request := range []string{"GET /console/login", "GET /console/callback?code=x", "POST /console/session"} {
+		method, path, _ := strings.Cut(request, " ")
+		if answer := call(h, method, path, "", nil); answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("%s beside as many as there may be: %d", request, answer.StatusCode)
+		}
+	}
+	if answer := call(h, http.MethodGet, "/console/", "", nil); answer.StatusCode != http.StatusOK {
+		t.Errorf("pages: %d", answer.StatusCode)
+	}
+	<-c.logins
+	if answer := call(h, http.MethodGet, "/console/callback?code=x", "", nil); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("once there is room: %d", answer.StatusCode)
 	}
 }

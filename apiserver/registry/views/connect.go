@@ -21,6 +21,7 @@ import (
 // clusters/NAME/proxy does: the member decides what the caller may do there.
 type ConnectREST struct {
 	pods        *REST
+	seats       *seats
 	subresource string
 	options     func() runtime.Object
 	authorizer  authorizer.Authorizer
@@ -53,6 +54,9 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	}
 	pod, l, err := r.pods.locate(ctx, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.seats.acquireFor(ctx); err != nil {
 		return nil, err
 	}
 	config := restclient.CopyConfig(l.config)

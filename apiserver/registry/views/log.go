@@ -21,7 +21,10 @@ import (
 )
 
 // LogREST serves the logs of pods, read in the member by the federation's account.
-type LogREST struct{ pods *REST }
+type LogREST struct {
+	pods  *REST
+	seats *seats
+}
 
 var (
 	_ rest.GetterWithOptions = &LogREST{}
@@ -57,6 +60,9 @@ func (r *LogREST) Get(ctx context.Context, name string, options runtime.Object) 
 	}
 	location, err := url.Parse(l.config.Host)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.seats.acquireFor(ctx); err != nil {
 		return nil, err
 	}
 	location.Path, location.RawQuery = pod.subresourcePath("log"), query.Encode()

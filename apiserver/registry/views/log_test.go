@@ -1,14 +1,18 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericrest "k8s.io/apiserver/pkg/registry/generic/rest"
 	"k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install" // what the options of logs are converted by
@@ -75,5 +79,34 @@ func TestARefusalToReadLogsNamesTheFlag(t *testing.T) {
 	_, err := logOf(t, v, "b.west", &core.PodLogOptions{})
 	if !errors.IsForbidden(err) || !strings.Contains(err.Error(), "cluster west: ") || !strings.Contains(err.Error(), "--pod-logs") {
 		t.Error(err)
+	}
+}
+
+// One client has so many logs and other streams at the same time, all clients together so many more; those that have ended do not count.
+func TestStreamsAreBounded(t *testing.T) {
+	v, _ := viewsOf(t, &Owners{}, newFakeMember(t, "east"))
+	if v.Log.seats != v.Exec.seats || v.Log.seats.each != maxStreamsEach || v.Log.seats.most != maxStreams {
+		t.Fatalf("logs and exec have other seats: %+v, %+v", v.Log.seats, v.Exec.seats)
+	}
+	v.Log.seats.most, v.Log.seats.each = 3, 2
+	as := func(name string) (context.Context, context.CancelFunc) {
+		return context.WithCancel(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}))
+	}
+	alice, end := as("alice")
+	bob, leave := as("bob")
+	defer leave()
+	for i, c := range []struct {
+		ctx context.Context
+		ok  bool
+	}{{alice, true}, {alice, true}, {alice, false}, {bob, true}, {bob, false}} {
+		if err := v.Log.seats.acquireFor(c.ctx); (err == nil) != c.ok || err != nil && !errors.IsTooManyRequests(err) {
+			t.Errorf("stream %d: %v", i, err)
+		}
+	}
+	end()
+	for deadline := time.Now().Add(10 * time.Second); v.Log.seats.acquireFor(bob) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("streams that have ended still count")
+		}
 	}
 }

@@ -55,13 +55,15 @@ func New(members *Members, federation corelisters.NamespaceLister, owners *Owner
 	of := func(k *kind) *REST {
 		return &REST{kind: k, members: members, namespaces: namespaces{federation}, owners: owners, versions: numbers}
 	}
-	watched := func(k *kind) *WatchedREST { return &WatchedREST{of(k), &seats{resource: k.resource.Resource}} }
-	all := watched(&pods)
+	watched := func(k *kind) *WatchedREST {
+		return &WatchedREST{of(k), &seats{what: "watches of " + k.resource.Resource, most: maxWatchers, each: maxWatchersEach}}
+	}
+	all, streams := watched(&pods), &seats{what: "streams of pods", most: maxStreams, each: maxStreamsEach}
 	connect := func(subresource string, options func() runtime.Object) *ConnectREST {
-		return &ConnectREST{all.REST, subresource, options, may}
+		return &ConnectREST{all.REST, streams, subresource, options, may}
 	}
 	return &Views{
-		Pods: all, Nodes: watched(&nodes), PodMetrics: of(&podMetrics), NodeMetrics: of(&nodeMetrics), Log: &LogREST{all.REST},
+		Pods: all, Nodes: watched(&nodes), PodMetrics: of(&podMetrics), NodeMetrics: of(&nodeMetrics), Log: &LogREST{all.REST, streams},
 		Exec:        connect("exec", func() runtime.Object { return &core.PodExecOptions{} }),
 		Attach:      connect("attach", func() runtime.Object { return &core.PodAttachOptions{} }),
 		PortForward: connect("portforward", func() runtime.Object { return &core.PodPortForwardOptions{} }),

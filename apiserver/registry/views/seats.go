@@ -10,27 +10,32 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// maxWatchers is the maximum of concurrent watches of one kind, and maxWatchersEach that of one client's, so that no client has them all.
-const maxWatchers, maxWatchersEach = 100, 20
+const (
+	// maxWatchers is the maximum of concurrent watches of one kind, and maxWatchersEach that of one client's, so that no client has them all.
+	maxWatchers, maxWatchersEach = 100, 20
+	// maxStreams and maxStreamsEach are the same of logs, exec, attach and port-forward. Who follows a workload has a log for each pod.
+	maxStreams, maxStreamsEach = 1000, 200
+)
 
-// seats counts concurrent watches of one kind by client.
+// seats counts what goes on at the same time, by client.
 type seats struct {
-	resource string
+	what       string // in the plural
+	most, each int
 
 	mu    sync.Mutex
 	taken int
 	by    map[string]int
 }
 
-// acquire counts one watch until free is called. The error says which limit is reached.
+// acquire counts one until free is called. The error says which limit is reached.
 func (s *seats) acquire(client string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.by[client] >= maxWatchersEach:
-		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("%s has %d watches of %s, which is the most of one client", client, maxWatchersEach, s.resource))
-	case s.taken >= maxWatchers:
-		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("there are %d watches of %s, which is the most", maxWatchers, s.resource))
+	case s.by[client] >= s.each:
+		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("%s has %d %s, which is the most of one client", client, s.each, s.what))
+	case s.taken >= s.most:
+		return nil, errors.NewTooManyRequestsError(fmt.Sprintf("there are %d %s, which is the most", s.most, s.what))
 	}
 	if s.by == nil {
 		s.by = map[string]int{}
@@ -45,6 +50,15 @@ func (s *seats) acquire(client string) (free func(), err error) {
 			delete(s.by, client)
 		}
 	}, nil
+}
+
+// acquireFor counts one of a request's client until the request ends.
+func (s *seats) acquireFor(ctx context.Context) error {
+	free, err := s.acquire(clientOf(ctx))
+	if err == nil {
+		context.AfterFunc(ctx, free)
+	}
+	return err
 }
 
 // clientOf names whose request it is: a user or, as who may make one service account may make a thousand, the namespace of one.
