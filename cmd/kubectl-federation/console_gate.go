@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -56,6 +57,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := r.URL.Path
+	if slices.Contains(strings.Split(path, "/"), "..") { // what is between here and the API may resolve it
+		writeRefusal(w, http.StatusNotFound, "there is nothing here")
+		return
+	}
 	if path == "/" {
 		http.Redirect(w, r, "/console/", http.StatusSeeOther)
 		return

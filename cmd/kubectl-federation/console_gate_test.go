@@ -47,6 +47,7 @@ func TestTheGate(t *testing.T) {
 		"text":                                {[]string{"POST " + path, cookie, own, same, "Content-Type: text/plain"}, 415},
 		"YAML":                                {[]string{"PATCH " + path, cookie, own, same, "Content-Type: application/apply-patch+yaml"}, 415},
 		"a WebSocket":                         {[]string{"GET /api/v1/namespaces/a/pods/b/exec", cookie, own, "Upgrade: websocket"}, 403},
+		"an own path below a page's":          {[]string{"GET /console/%2e%2e" + path, cookie}, 404},
 		"another path":                        {[]string{"GET /metrics", cookie, own, same}, 404},
 		"a delete without its header":         {[]string{"DELETE " + path + "/a", cookie}, 403},
 	} {
