@@ -67,7 +67,7 @@ type Meter struct {
 	spent float64 // of the burst, in bytes; it shrinks with Rate
 	at    time.Time
 	paced time.Time        // since when more than the burst is spent; zero: it is not
-	lists map[string]*list // that are being read in pages, by path and selectors
+	lists map[string]*list // that are being read in pages, by path, selectors and what is accepted
 }
 
 // New makes a Meter. exceeded is called once, when the member goes over a limit; it must not wait.
@@ -152,7 +152,7 @@ const errorText = 64 << 10
 // maxErrorCost is how many bytes such an answer may cost.
 const maxErrorCost = 1 << 20
 
-var errLongError = errors.New("the answer is refused: it is an error that takes too much to decode")
+var errLongError = errors.New("an error that takes too much to decode")
 
 type counted struct {
 	http.RoundTripper
@@ -181,7 +181,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch && response.StatusCode == http.StatusOK, failed: response.StatusCode >= http.StatusMultipleChoices}
 	counted.weigher = weigherFor(response, counted.watch)
 	if r.Method == http.MethodGet && !watch {
-		counted.list = c.meter.listOf(r.URL.Path, query)
+		counted.list = c.meter.listOf(r, query)
 	}
 	response.Body = counted
 	return response, nil
@@ -194,12 +194,12 @@ func weigherFor(response *http.Response, watch bool) weight.Weigher {
 	says := response.Header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(says)
 	switch {
+	case !decodes:
+		return nil
 	case err == nil && media == "application/vnd.kubernetes.protobuf":
 		return weight.NewProtobuf(watch)
 	case err == nil && media == "application/json":
 		return weight.NewJSON(accepted != "application/json") // as dynamic clients say it
-	case !decodes:
-		return nil
 	case err != nil, strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), media != "text/plain" && response.StatusCode < http.StatusMultipleChoices:
 		// Clients would take it for what they like best, or for what they did not ask for.
 		return weight.Refuse(fmt.Sprintf("its content type is %q", says))
@@ -228,17 +228,21 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	cost, event, refused := b.weigh(p[:n])
+	if refused == nil {
+		refused = b.count(cost, event)
+	}
+	if refused == nil {
+		refused = b.meter.read(cost)
+	}
+	if err != nil || refused != nil || b.closed.Load() {
+		b.forget()
+	}
+	var over *ExceededError
+	if refused != nil && b.failed && !errors.As(refused, &over) {
+		return 0, io.EOF // its status is enough
+	}
 	if refused != nil {
 		return 0, refused
-	}
-	if over := b.count(cost, event); over != nil {
-		return 0, over
-	}
-	if over := b.meter.read(cost); over != nil {
-		return 0, over
-	}
-	if err != nil || b.closed.Load() {
-		b.forget()
 	}
 	return n, err
 }
@@ -265,22 +269,32 @@ func (b *body) count(cost, event int64) error {
 }
 
 // list is how much the pages of a list cost after the first.
-type list struct{ atomic.Int64 }
+type list struct {
+	atomic.Int64
+	last time.Time // that a page was asked for
+}
 
-// listOf returns the list that a request is to continue; nil for one that begins, which ends the one before. Clients keep all pages until the last.
-func (m *Meter) listOf(path string, query url.Values) *list {
-	key := strings.Join([]string{path, query.Get("labelSelector"), query.Get("fieldSelector")}, "\n")
+// listIdle is how long nobody asks for a page of a list that is over.
+const listIdle = 10 * time.Second
+
+// listOf returns the list that a request is to continue; nil for one that begins. Clients keep all pages until the last.
+func (m *Meter) listOf(r *http.Request, query url.Values) *list {
+	key := strings.Join([]string{r.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector"), r.Header.Get("Accept")}, "\n")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if query.Get("continue") == "" {
+	l, now := m.lists[key], m.now()
+	if l != nil && now.Sub(l.last) > listIdle {
 		delete(m.lists, key)
+		l = nil
+	}
+	if query.Get("continue") == "" {
 		return nil
 	}
-	l := m.lists[key]
 	if l == nil {
 		l = &list{}
 		m.lists[key] = l
 	}
+	l.last = now
 	return l
 }
 

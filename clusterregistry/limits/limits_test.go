@@ -286,12 +286,10 @@ func TestWhatBecomesMuchIsCutOff(t *testing.T) {
 		"no type":              {200, ";", bothTypes, list, false},
 		"YAML":                 {200, "application/yaml", bothTypes, []byte("items:\n" + strings.Repeat("- {}\n", 1<<20)), false},
 		"a page":               {200, "text/html", "application/json, */*", []byte("<html></html>"), false},
-		"an error in YAML":     {500, "application/yaml", bothTypes, []byte("a: b"), false},
-		"an error of Pods":     {500, protobufType, bothTypes, podList(30000), false},
 		"another kind of list": {200, protobufType, bothTypes, []byte("k8s\x00\x0a\x03\x12\x01x\x12\x00"), false},
 	} {
 		cutOff := 0
-		n, err := answered(t, New(Limits{Response: 8 << 20}, func(string) { cutOff++ }), "", c.accept, c.status, c.says, c.content)
+		n, err := answered(t, New(Limits{Response: 4 << 20}, func(string) { cutOff++ }), "", c.accept, c.status, c.says, c.content)
 		if exceeded := (&ExceededError{}); err == nil || errors.As(err, &exceeded) != c.exceeds || cutOff > 0 != c.exceeds || n >= int64(len(c.content)) {
 			t.Errorf("%s: %d of %d bytes were read: %v; cut off %d times", name, n, len(c.content), err, cutOff)
 		}
@@ -302,12 +300,25 @@ func TestWhatBecomesMuchIsCutOff(t *testing.T) {
 		content      []byte
 	}{
 		"a page about an error": {502, "text/html", bothTypes, []byte("<html></html>")},
+		"nobody decodes it":     {200, "application/json", "", []byte("{}")},
 		"ok":                    {200, "text/plain", "application/json, */*", []byte("ok")},
 		"no content":            {204, "", bothTypes, nil},
 		"a short list":          {200, protobufType, bothTypes, podList(100)},
 	} {
 		if n, err := answered(t, New(Limits{}, func(string) { t.Error("it is cut off") }), "", c.accept, c.status, c.says, c.content); err != nil || n != int64(len(c.content)) {
 			t.Errorf("%s: %d of %d bytes were read: %v", name, n, len(c.content), err)
+		}
+	}
+}
+
+// Of an error that nobody may decode, its status is left.
+func TestErrorsThatAreRefusedAreEmpty(t *testing.T) {
+	for name, c := range map[string]struct {
+		says    string
+		content []byte
+	}{"YAML": {"application/yaml", []byte("a: b")}, "Pods": {protobufType, podList(30000)}, "no type": {"", []byte("no")}} {
+		if n, err := answered(t, New(Limits{}, func(string) { t.Error("it is cut off") }), "", bothTypes, 500, c.says, c.content); err != nil || n > 0 && n == int64(len(c.content)) {
+			t.Errorf("%s: %d bytes were read: %v", name, n, err)
 		}
 	}
 }
@@ -320,13 +331,18 @@ func TestAWatchThatIsNoneIsAnAnswer(t *testing.T) {
 	}
 }
 
-// The pages of a list count together, for clients keep them until the last. A list that begins again, or another one, does not.
+// The pages of a list count together, for clients keep them until the last, whatever else begins meanwhile. Another list does not count.
 func TestPagesCountTogether(t *testing.T) {
-	m := New(Limits{Held: 3 << 20}, func(string) {})
+	m, now := New(Limits{Held: 3 << 20}, func(string) {}), time.Now()
+	m.now = func() time.Time { return now }
 	page := append([]byte(`{"a":"`), append(bytes.Repeat([]byte("x"), 1<<20), `"}`...)...)
-	for i, query := range []string{"", "?continue=a", "?continue=b", "", "?continue=c", "?continue=d", "?continue=e&labelSelector=x", "?continue=f"} {
+	for i, query := range []string{"", "?continue=a", "?continue=b", "later", "?continue=c", "", "?continue=d", "?continue=e&labelSelector=x", "?continue=f"} {
+		if query == "later" {
+			now = now.Add(2 * listIdle)
+			continue
+		}
 		_, err := answered(t, m, query, "application/json", 200, "application/json", page)
-		if last := i == 7; (err != nil) != last {
+		if last := i == 8; (err != nil) != last {
 			t.Errorf("page %d: %v", i, err)
 		}
 	}

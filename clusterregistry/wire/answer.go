@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -103,7 +104,9 @@ func (c *Client) applyDirectly(ctx context.Context, path []string, body []byte, 
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	binary := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
+	says := response.Header.Get("Content-Type")
+	media, _, _ := mime.ParseMediaType(says) // "" is neither
+	binary := media == runtime.ContentTypeProtobuf
 	failed := response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices
 	if failed && response.Header.Get("Retry-After") != "" {
 		return nil, errUnusual
@@ -115,7 +118,7 @@ func (c *Client) applyDirectly(ctx context.Context, path []string, body []byte, 
 	if failed && !binary {
 		return nil, errorOf(response.StatusCode, data, path)
 	}
-	if says := response.Header.Get("Content-Type"); !binary && !strings.HasPrefix(says, runtime.ContentTypeJSON) {
+	if !binary && media != runtime.ContentTypeJSON {
 		return nil, fmt.Errorf("the answer has the content type %q: must be protobuf or JSON", says)
 	}
 	if !binary {

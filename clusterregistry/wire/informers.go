@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"federation/clusterregistry/limits"
+	"federation/clusterregistry/limits/weight"
 )
 
 // Source is where informers read, and what of it they hold.
@@ -111,7 +112,7 @@ func (i *Informers) hold(obj any) (any, error) {
 	held, err := pack(o, kind)
 	switch held := held.(type) {
 	case *packed:
-		limits.Hold(i.Meter, held, len(held.data))
+		limits.Hold(i.Meter, held, int(weight.OfContent(kind, held.data))) // as lists of all are made unstructured at once
 	case *unstructured.Unstructured:
 		limits.Hold(i.Meter, held, sizeOf(held.Object))
 	}

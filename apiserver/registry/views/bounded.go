@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 	whole = 20 * time.Second
 	// maxAnswer is the maximum size of a response in bytes, maxReading that of all responses being read at the same
 	// time, and maxReadingEach that of one member's.
-	maxAnswer, maxReading, maxReadingEach = 128 << 20, 1 << 30, 256 << 20
+	maxAnswer, maxReading, maxReadingEach = 128 << 20, 512 << 20, 128 << 20
 )
 
 var (
@@ -29,8 +30,9 @@ var (
 // allowance is what one request of a client may cost of one member's response.
 type allowance struct {
 	meter *limits.Meter
-	// budget is shared by all requests.
+	// budget is shared by all requests. What is taken of it, and of the member's own, is held until the answer has been decoded.
 	budget *budget
+	holds  *holds
 	// stream is for responses without an end: only their beginning has a deadline.
 	stream bool
 	// waits is for responses that begin when there is something to send.
@@ -43,11 +45,42 @@ type budget struct {
 	read atomic.Int64
 }
 
+// holds are what is to be given back to budgets. A nil one gives it back when the answer is closed.
+type holds struct {
+	mu    sync.Mutex
+	given []func()
+}
+
+// add notes what is to be given back.
+func (h *holds) add(back func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.given = append(h.given, back)
+}
+
+// release gives all back.
+func (h *holds) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, back := range h.given {
+		back()
+	}
+	h.given = nil
+}
+
 type allowanceKey struct{}
 
 // allow returns a context whose requests to a member are bounded.
 func (m *Members) allow(ctx context.Context, stream bool) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Open: 2 * m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
+}
+
+// allowHeld is allow for answers that are decoded before h is released.
+func (m *Members) allowHeld(ctx context.Context, h *holds) context.Context {
+	ctx = m.allow(ctx, false)
+	a := ctx.Value(allowanceKey{}).(allowance) // it has just been put there
+	a.holds = h
+	return context.WithValue(ctx, allowanceKey{}, a)
 }
 
 // allowWaiting is allow for logs, which are passed through: nothing of them is kept, and they may be silent and long.
@@ -88,7 +121,11 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.stream {
 		silent.Stop()
 	}
-	response.Body = &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budgets: [2]*budget{b.own, a.budget}, end: time.Now().Add(whole)}
+	body := &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budgets: [2]*budget{b.own, a.budget}, end: time.Now().Add(whole), held: a.holds}
+	response.Body = body
+	if a.holds != nil {
+		a.holds.add(body.release)
+	}
 	return response, nil
 }
 
@@ -104,7 +141,8 @@ type patientBody struct {
 	stream  bool
 	budgets [2]*budget   // of answers that are held as a whole: the member's, and that of all
 	cost    int64        // of what has been read, in bytes
-	held    atomic.Int64 // what is counted of it
+	counted atomic.Int64 // what is counted of it
+	held    *holds       // release what is counted; nil: Close does
 	end     time.Time
 	closed  atomic.Bool // perhaps while it is being read
 }
@@ -130,11 +168,11 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 // exceeds takes bytes from the budgets, and reports whether one has fewer.
 func (b *patientBody) exceeds(n int64) (exceeds bool) {
-	b.held.Add(n)
+	b.counted.Add(n)
 	for _, budget := range b.budgets {
 		exceeds = budget.read.Add(n) > budget.most || exceeds
 	}
-	if b.closed.Load() {
+	if b.closed.Load() && b.held == nil {
 		b.release()
 	}
 	return exceeds
@@ -144,7 +182,7 @@ func (b *patientBody) exceeds(n int64) (exceeds bool) {
 func (b *patientBody) Close() error {
 	b.silent.Stop()
 	b.closed.Store(true)
-	if !b.stream {
+	if !b.stream && b.held == nil {
 		b.release()
 	}
 	err := b.ReadCloser.Close()
@@ -154,8 +192,8 @@ func (b *patientBody) Close() error {
 
 // release gives back what is counted of the budgets.
 func (b *patientBody) release() {
-	held := b.held.Swap(0)
+	counted := b.counted.Swap(0)
 	for _, budget := range b.budgets {
-		budget.read.Add(-held)
+		budget.read.Add(-counted)
 	}
 }

@@ -157,7 +157,9 @@ func askMember[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what 
 	if err != nil {
 		return none, err
 	}
-	value, err := what(m.allow(ctx, false), l)
+	held := &holds{}
+	defer held.release() // what it read has been decoded
+	value, err := what(m.allowHeld(ctx, held), l)
 	if !apierrors.IsUnauthorized(err) {
 		return value, err
 	}
@@ -165,7 +167,7 @@ func askMember[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what 
 	if l, err = m.link(ctx, c); err != nil {
 		return none, err
 	}
-	return what(m.allow(ctx, false), l)
+	return what(m.allowHeld(ctx, held), l)
 }
 
 // askAll asks clusters concurrently, and returns their answers in the order of the clusters.

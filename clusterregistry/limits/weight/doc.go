@@ -8,7 +8,7 @@ package weight
 import "fmt"
 
 // Times is how many bytes one byte of an answer may become in memory, and still cost no more than one.
-const Times = 10
+const Times = 16
 
 // Weigher weighs an answer.
 type Weigher interface {

@@ -1,8 +1,9 @@
 package weight
 
 import (
-	"bytes"
 	"errors"
+	"regexp"
+	"strings"
 )
 
 const (
@@ -32,12 +33,11 @@ type JSON struct {
 	err     error
 }
 
-// numberText is a number, or a text that may be one: quantities are read from both.
+// numberText is a number, or a text that may be a quantity, which may have blanks around it.
 type numberText struct {
 	text []byte
-	// other: there is something else in the text. hidden: there are letters by their numbers, of which hex more digits are to come.
-	other, hidden bool
-	hex           int
+	// ended: a blank has come after it. other: there is something else in the text.
+	ended, other bool
 }
 
 // level is a list or an object that has not ended yet.
@@ -59,8 +59,7 @@ func (j *JSON) Add(part []byte) (total, largest int64, err error) {
 		j.weigh(1, 1)
 		switch {
 		case j.escaped:
-			j.escaped = false
-			j.number.escape(c)
+			j.escaped, j.number.other = false, true // quantities are not unescaped
 		case j.inText && c == '\\':
 			j.escaped = true
 		case j.inText && c == '"':
@@ -79,7 +78,7 @@ func (j *JSON) Add(part []byte) (total, largest int64, err error) {
 			j.event = cost{}
 		}
 	}
-	return j.total.sum(), largest, nil
+	return j.total.sum(), largest, j.err
 }
 
 // structure takes a byte outside of texts.
@@ -134,14 +133,17 @@ func (j *JSON) pick(any, typed int64) int64 {
 	return any
 }
 
-// endNumber ends a number or a text. A quantity with a large exponent would be written out, zero by zero.
+// endNumber ends a number or a text. A quantity with a large exponent would be written out, zero by zero, and reading a long one takes long.
 func (j *JSON) endNumber() {
 	n := &j.number
-	if j.typed && !n.other && bytes.ContainsAny(n.text, "0123456789") && (n.hidden || len(n.text) == maxNumberText || isHuge(string(n.text))) {
+	if j.typed && !n.other && (len(n.text) == maxNumberText && longQuantity.Match(n.text) || hugeQuantity.Match(n.text)) {
 		j.err = errHuge
 	}
-	n.text, n.other, n.hidden, n.hex = n.text[:0], false, false, 0
+	n.text, n.ended, n.other = n.text[:0], false, false
 }
+
+// hugeQuantity is a number with an exponent of more than two digits, longQuantity the beginning of one.
+var hugeQuantity, longQuantity = regexp.MustCompile(`^[+-]?[0-9.]+[eE][+-]?[0-9]{3,}$`), regexp.MustCompile(`^[+-]?[0-9.]`)
 
 // isOfNumber reports whether a number may have a letter.
 func isOfNumber(c byte) bool {
@@ -152,22 +154,13 @@ func isOfNumber(c byte) bool {
 func (n *numberText) add(c byte) {
 	switch {
 	case n.other:
-	case n.hex > 0:
-		n.hex--
-	case !isOfNumber(c):
+	case c <= ' ' || c >= 0x80: // any blank
+		n.ended = len(n.text) > 0
+	case n.ended || len(n.text) == 0 && !isOfNumber(c) || !isOfNumber(c) && strings.IndexByte("inumkKMGTP", c) < 0:
 		n.other = true
 	case len(n.text) < maxNumberText:
 		n.text = append(n.text, c)
 	}
-}
-
-// escape takes the letter after a backslash.
-func (n *numberText) escape(c byte) {
-	if c != 'u' {
-		n.other = true
-		return
-	}
-	n.hidden, n.hex = true, 4
 }
 
 // weigh counts bytes that were sent, and what they say takes.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Protobuf weighs objects in protobuf.
@@ -66,6 +68,17 @@ func NewProtobuf(events bool) *Protobuf {
 		p.open = []opened{{envelope, math.MaxInt64}}
 	}
 	return p
+}
+
+// OfContent returns what the content of an object costs, in protobuf without its envelope, that was read and can be read again.
+func OfContent(of schema.GroupVersionKind, content []byte) int64 {
+	s, _, known := shapeOfKind(of.GroupVersion().String(), of.Kind)
+	if !known {
+		return int64(len(content))
+	}
+	p := &Protobuf{state: tag, open: []opened{{s, math.MaxInt64}}}
+	total, _, _ := p.Add(content) // what it was read from has been weighed, and not refused
+	return total
 }
 
 // Add implements Weigher.
@@ -132,6 +145,9 @@ func (p *Protobuf) read() int {
 	value := p.value
 	switch p.state {
 	case number:
+		if p.field.role == zeroOrOne && value > 1 {
+			return p.refuse("field type of a number or text is %d: must be 0 or 1", value) // it could not be written
+		}
 		p.weigh(p.field.each)
 		p.next(tag)
 	case tag:

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
@@ -19,8 +20,10 @@ const (
 	opaque = 32
 	// maxNumber is the largest number of a field that a type may have here.
 	maxNumber = 1 << 10
-	// word is what is allocated for a number or a flag that a pointer leads to, and entry for an entry of a map, beside key and value.
-	word, entry = 16, 64
+	// word is what is allocated for a number or a flag that a pointer leads to, emptyMap and slots for a map, which has room for so many entries at once.
+	word, emptyMap, slots = 16, 56, 8
+	// asMap is what an item of a list takes when it is made unstructured: a map with a key.
+	asMap = 336
 )
 
 // shape is what a type is to its decoder: its fields, by their numbers in protobuf.
@@ -75,6 +78,7 @@ const (
 	raw       // is an object of that kind
 	enveloped // has an envelope
 	quantity  // is a number that is parsed
+	zeroOrOne // says which of two others holds
 	jsonText  // is JSON that is decoded later
 )
 
@@ -92,6 +96,7 @@ var (
 	// own are the shapes of types of which more is known than their fields say.
 	own = map[reflect.Type]*shape{
 		reflect.TypeFor[resource.Quantity]():    {[]field{1: text(quantity)}},
+		reflect.TypeFor[intstr.IntOrString]():   {[]field{1: {known: true, wire: varint, role: zeroOrOne}, 2: {known: true, wire: varint}, 3: text(noRole)}},
 		reflect.TypeFor[metav1.FieldsV1]():      {[]field{1: text(jsonText)}},
 		reflect.TypeFor[runtime.RawExtension](): {[]field{1: text(jsonText)}},
 	}
@@ -193,7 +198,7 @@ func fieldOf(t reflect.Type) field {
 		return listOf(t)
 	case reflect.Map:
 		in := &shape{[]field{1: fieldOf(t.Key()), 2: fieldOf(t.Elem())}}
-		return field{known: true, wire: counted, each: entry + 2*int64(t.Key().Size()+t.Elem().Size()), in: in}
+		return field{known: true, wire: counted, each: emptyMap + (slots+2)*int64(t.Key().Size()+t.Elem().Size()), in: in}
 	case reflect.String:
 		return text(noRole)
 	case reflect.Float64:
@@ -215,6 +220,9 @@ func listOf(t reflect.Type) field {
 	}
 	f := fieldOf(t.Elem())
 	f.each += int64(t.Elem().Size())
+	if f.in != nil {
+		f.each += asMap
+	}
 	if t.Elem().Kind() == reflect.Pointer {
 		f.each += word
 	}
