@@ -62,7 +62,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.connections, "max-connections", o.connections, "open connections of clients on each port; further ones are closed at once")
 	fs.IntVar(&o.ofClient, "max-connections-per-client", o.ofClient, "open connections of one client on each port (of IPv6: of one /64), unless it is one of --trusted-peers")
 	fs.DurationVar(&o.drainDelay, "drain-delay", o.drainDelay, "how long connections are still taken after SIGTERM, while clients are told to close theirs: longer than the TTL of its names")
-	fs.DurationVar(&o.drainTimeout, "drain-timeout", o.drainTimeout, "how long requests under way may take after that")
+	fs.DurationVar(&o.drainTimeout, "drain-timeout", o.drainTimeout, "how long requests under way and WebSockets may take after that")
 	fs.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:9154", "`HOST:PORT` on which /metrics, /healthz, /readyz, and /trace for \"federation-lb trace\" are served, without TLS; empty: nowhere")
 	o.lookups.Add(fs, "")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -260,7 +261,13 @@ func startTLS(t *testing.T, addr netip.AddrPort, cert *tls.Certificate, handler 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{*cert}}, HTTP2: &http.HTTP2Config{}, MaxHeaderBytes: 4 << 10}
+	config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if cert.PrivateKey == nil {
+			return nil, errNoCertificate
+		}
+		return cert, nil
+	}}
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: handler, TLSConfig: config, HTTP2: &http.HTTP2Config{}, MaxHeaderBytes: 4 << 10}
 	go func() { _ = server.ServeTLS(l, "", "") }()
 	t.Cleanup(func() { _ = server.Close() })
 	return &cluster{name: "east-a", addr: addr}
@@ -293,6 +300,7 @@ func TestWebSocketsByTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly")
 	reader := bufio.NewReader(c)
 	answer, err := http.ReadResponse(reader, nil)
@@ -324,28 +332,63 @@ func TestWebSocketsByTLS(t *testing.T) {
 	}
 }
 
-// What is wrong with a request, or with the name that it asks for, does not count against the cluster: a client could take any cluster out.
-func TestRequestsThatAClusterCannotTake(t *testing.T) {
-	cert, roots := certificateOf(t, "other.test")
+// A client that has sent all still gets what the cluster sends, by TLS, too.
+func TestHalfClosedWebSocketsByTLS(t *testing.T) {
+	cert, roots := certificateOf(t, "www.test")
 	port := freePort(t)
-	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), startTLS(t, addrAt(101, port), cert, func(http.ResponseWriter, *http.Request) {}))
-	for range 2 * ejectAfter {
-		if status, _, _ := b.do("GET", "/", nil); status != http.StatusBadGateway {
-			t.Errorf("a name that the certificate lacks: %d", status)
+	east := startTLS(t, addrAt(101, port), cert, func(w http.ResponseWriter, _ *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
 		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		text, _ := io.ReadAll(rw.Reader)
+		_, _ = io.WriteString(c, "got "+string(text))
+	})
+	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), east)
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		t.Fatal(err)
 	}
-	good, roots := certificateOf(t, "www.test")
-	port = freePort(t)
-	large := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), startTLS(t, addrAt(101, port), good, func(http.ResponseWriter, *http.Request) {}))
-	for range ejectAfter {
-		if status, _, _ := large.do("GET", "/", nil, "X-Large", strings.Repeat("x", 12<<10)); status < http.StatusBadRequest {
-			t.Errorf("a head that the cluster does not take: %d", status)
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\nall")
+	reader := bufio.NewReader(c)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("answer %v, %v", answer, err)
+	}
+	_ = c.(*net.TCPConn).CloseWrite()
+	if text, err := io.ReadAll(reader); string(text) != "got all" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// Whatever a client asks for, it does not count against the cluster: a client could take any cluster out.
+func TestRequestsThatAClusterCannotTake(t *testing.T) {
+	lacks, roots := certificateOf(t, "other.test")
+	has, others := certificateOf(t, "www.test")
+	refuses := &tls.Certificate{}
+	for name, c := range map[string]struct {
+		cert   *tls.Certificate
+		roots  *x509.CertPool
+		header []string
+	}{
+		"a name that the certificate lacks":           {lacks, roots, nil},
+		"a name that the server refuses":              {refuses, roots, nil},
+		"a head that is too large":                    {has, others, []string{"X-Large", strings.Repeat("x", 12<<10)}},
+		"an upgrade that looks like one to WebSocket": {has, others, []string{"Connection", "Upgrade", "Upgrade", "web\u017focket"}},
+	} {
+		port := freePort(t)
+		b := newBed(t, Options{Roots: c.roots}, ListenOptions{}, serviceOf(port, "https"), startTLS(t, addrAt(101, port), c.cert, func(http.ResponseWriter, *http.Request) {}))
+		for range ejectAfter {
+			b.do("GET", "/", nil, c.header...)
 		}
-	}
-	for _, b := range []*bed{b, large} {
 		for _, target := range b.allTargets() {
 			if target.mu.Lock(); target.ejections > 0 || target.undelivered > 0 {
-				t.Errorf("%v: %d requests count against it, and it was ejected %d times", target.Target, target.undelivered, target.ejections)
+				t.Errorf("%s: %d requests count against %v, and it was ejected %d times", name, target.undelivered, target.Target, target.ejections)
 			}
 			target.mu.Unlock()
 		}

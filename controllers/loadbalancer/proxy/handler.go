@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -38,6 +39,7 @@ type record struct {
 	bytes         int64
 	tries         int
 	why           string
+	tunnel        *tunnelled // nil: the protocol was not switched
 }
 
 // ServeHTTP sends a request to a cluster, and its answer back.
@@ -48,6 +50,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p.log != nil {
 			p.log.add(r, &n)
 		}
+		p.tunnels.end(n.tunnel)
 		if fault := recover(); fault == http.ErrAbortHandler {
 			panic(fault) // closes the connection, or the stream
 		} else if fault != nil {
@@ -226,7 +229,7 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 			n.status, n.why = statusClientGone, "the client is gone"
 			panic(http.ErrAbortHandler)
 		}
-		if !errors.Is(err, errTooMany) && !x.lost.Load() && !out.mayBeTheRequests(err) {
+		if !errors.Is(err, errTooMany) && !x.lost.Load() && x.isTheClusters(err) {
 			t.delivered(err, 0)
 		}
 		last = err
@@ -366,13 +369,14 @@ func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchang
 		refuse(out.writer, n, http.StatusBadGateway, "the cluster switched to a protocol that nobody asked for")
 		return
 	}
+	n.tunnel = p.tunnels.begin() // before the server forgets the connection
 	client, buffered, err := http.NewResponseController(out.writer).Hijack()
 	if err != nil {
 		refuse(out.writer, n, http.StatusBadGateway, "the connection cannot be switched")
 		return
 	}
 	defer client.Close()
-	defer p.tunnels.add(client)()
+	n.tunnel.set(client)
 	_ = client.SetDeadline(time.Time{}) // fails only for what is closed
 	head := append([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "), answer.Header.Get("Upgrade")+"\r\n"...)
 	for name, values := range answer.Header {
@@ -412,29 +416,64 @@ func tunnel(client net.Conn, buffered io.Reader, server *upgraded) int64 {
 	return first
 }
 
-// tunnels are the clients' connections that have switched protocols. A server knows nothing of them any more.
+// tunnels are the requests whose protocol was switched. A server knows nothing of their connections any more.
 type tunnels struct {
 	mu    sync.Mutex
-	open  map[net.Conn]bool
+	open  map[*tunnelled]bool
 	ended chan struct{} // closed with the last of them
 }
 
-// add counts one until remove is called.
-func (t *tunnels) add(client net.Conn) (remove func()) {
+// tunnelled is one of them.
+type tunnelled struct {
+	mu     sync.Mutex
+	client net.Conn // nil: it is not known yet
+	closed bool
+}
+
+// set notes the client's connection.
+func (t *tunnelled) set(client net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.client = client; t.closed {
+		_ = client.Close() // it is given up
+	}
+}
+
+// close closes the client's connection.
+func (t *tunnelled) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed = true; t.client != nil {
+		_ = t.client.Close() // it is given up
+	}
+}
+
+// begin counts one until end.
+func (t *tunnels) begin() *tunnelled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.open) == 0 {
-		t.open, t.ended = map[net.Conn]bool{}, make(chan struct{})
+		t.open, t.ended = map[*tunnelled]bool{}, make(chan struct{})
 	}
-	t.open[client] = true
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if delete(t.open, client); len(t.open) == 0 {
-			close(t.ended)
-		}
+	one := &tunnelled{}
+	t.open[one] = true
+	return one
+}
+
+// end counts one no more; nil is none.
+func (t *tunnels) end(one *tunnelled) {
+	if one == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if delete(t.open, one); len(t.open) == 0 {
+		close(t.ended)
 	}
 }
+
+// closeTimeout is how long a request may take to end whose client's connection has been closed.
+const closeTimeout = time.Second
 
 // wait waits until there is none. When ctx ends, it closes those that are left.
 func (t *tunnels) wait(ctx context.Context) {
@@ -446,11 +485,19 @@ func (t *tunnels) wait(ctx context.Context) {
 	}
 	select {
 	case <-ended:
+		return
 	case <-ctx.Done():
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for client := range t.open {
-			_ = client.Close() // it is given up
-		}
+	}
+	t.mu.Lock()
+	rest := slices.Collect(maps.Keys(t.open))
+	t.mu.Unlock()
+	for _, one := range rest {
+		go func() { // by TLS it may take long
+			_ = supervisor.Protect(ctx, "loadbalancer", func() error { one.close(); return nil }) // a panic has been logged
+		}()
+	}
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
 	}
 }

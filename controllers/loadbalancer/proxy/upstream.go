@@ -312,9 +312,7 @@ func (x *exchange) sendByTransport(out *outgoing) (*http.Response, error) {
 	head.Stop()
 	if err != nil {
 		cancel()
-		var dial *net.OpError
-		var certificate *tls.CertificateVerificationError
-		x.unsent = errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, &certificate)
+		x.unsent = isDialError(err)
 		if x.lost.Load() {
 			err = errLost
 		}
@@ -342,28 +340,31 @@ func (x *exchange) upgraded() *upgraded {
 	}
 	if c := x.switched; c != nil {
 		end := func() { _ = c.Close() }
-		return &upgraded{c, c, end, end}
+		half, ok := c.(interface{ CloseWrite() error })
+		if !ok {
+			return &upgraded{c, c, end, end}
+		}
+		return &upgraded{c, c, func() { _ = half.CloseWrite() }, end}
 	}
 	return nil
 }
 
-// largeHead is how many bytes of headers every server takes.
-const largeHead = 4 << 10
-
-// mayBeTheRequests reports whether an error may say nothing about the cluster but that it does not take this very request, with a name that its
-// certificate lacks, or a head that is too large, for which some servers of HTTP/2 close the connection: a client could make that for any cluster.
-func (o *outgoing) mayBeTheRequests(err error) bool {
+// isTheClusters reports whether an error is the cluster's in any case. http.Transport has others that a client can make: names for which a cluster has no
+// certificate, or refuses the handshake, and heads or trailers for which it resets the stream or closes the connection, that of others, too. A cluster
+// that is not well fails its checks besides.
+func (x *exchange) isTheClusters(err error) bool {
 	var name x509.HostnameError
-	if errors.As(err, &name) {
+	var certificate *tls.CertificateVerificationError
+	if x.target.Protocol == plan.HTTP || isDialError(err) || isTimeout(err) || errors.Is(err, context.Canceled) { // the client is there, so it was the timeout
 		return true
 	}
-	size := len(o.uri)
-	for name, values := range o.Header {
-		for _, value := range values {
-			size += len(name) + len(value)
-		}
-	}
-	return size > largeHead
+	return errors.As(err, &certificate) && !errors.As(err, &name)
+}
+
+// isDialError reports whether there was no connection.
+func isDialError(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
 type transportBody struct {
@@ -490,6 +491,9 @@ func (o *outgoing) earlyHints(h http.Header) {
 	}
 }
 
+// webSocket is the only upgrade for which http.Transport stays with HTTP/1.1.
+const webSocket = "websocket"
+
 // request returns the request for http.Transport.
 func (o *outgoing) request(ctx context.Context, t *target) *http.Request {
 	r := &http.Request{
@@ -514,8 +518,8 @@ func (o *outgoing) request(ctx context.Context, t *target) *http.Request {
 	for i := 0; i < len(o.forwarded); i += 2 {
 		r.Header.Set(o.forwarded[i], o.forwarded[i+1])
 	}
-	if t.Protocol == plan.HTTPS && strings.EqualFold(o.upgrade, "websocket") { // the only one for which http.Transport stays with HTTP/1.1
-		r.Header["Connection"], r.Header["Upgrade"] = []string{"Upgrade"}, []string{o.upgrade}
+	if t.Protocol == plan.HTTPS && len(o.upgrade) == len(webSocket) && strings.EqualFold(o.upgrade, webSocket) { // in ASCII
+		r.Header["Connection"], r.Header["Upgrade"] = []string{"Upgrade"}, []string{webSocket}
 	}
 	return r.WithContext(ctx)
 }
