@@ -112,8 +112,6 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string, api
 	switch {
 	case !c.knowsHost(r.Host):
 		http.Error(w, fmt.Sprintf("host %q is none of this server's names (--tls-san adds one)", r.Host), http.StatusForbidden)
-	case name == "/session" && r.Method == http.MethodPost:
-		c.inTurn(w, func() { c.serveSession(w, r, api) })
 	case name == "/session":
 		c.serveSession(w, r, api)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -132,10 +130,10 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string, api
 	}
 }
 
-// maxLogins is how many requests at a time may wait for an issuer, or for the body of somebody who is not known yet.
+// maxLogins is how many requests at a time may wait for the issuer.
 const maxLogins = 32
 
-// inTurn answers a request of somebody who is not known yet, or has them try again.
+// inTurn answers a request that waits for the issuer, or has its sender, who is not known yet, try again.
 func (c *Console) inTurn(w http.ResponseWriter, answer func()) {
 	select {
 	case c.logins <- struct{}{}:

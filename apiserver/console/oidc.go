@@ -42,7 +42,7 @@ type login struct {
 
 	mu       sync.Mutex
 	provider *oidc.Provider // nil before the first login
-	failed   error          // the last time that it was asked, at askedAt
+	failed   error          // why the last attempt, at askedAt, failed
 	askedAt  time.Time
 }
 

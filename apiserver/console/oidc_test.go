@@ -129,7 +129,7 @@ func TestWithoutAnIssuerThereIsNoLoginAtOne(t *testing.T) {
 	}
 }
 
-// Whoever is not known yet cannot hold more than some requests, and an issuer that fails is not asked again for each of them.
+// Only so many requests wait for the issuer, and one that fails is not asked again for each of them.
 func TestLoginsAreBounded(t *testing.T) {
 	var asked atomic.Int32
 	issuer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -151,7 +151,7 @@ func TestLoginsAreBounded(t *testing.T) {
 	for range maxLogins {
 		c.logins <- struct{}{}
 	}
-	for _, request := range []string{"GET /console/login", "GET /console/callback?code=x", "POST /console/session"} {
+	for _, request := range []string{"GET /console/login", "GET /console/callback?code=x"} {
 		method, path, _ := strings.Cut(request, " ")
 		if answer := call(h, method, path, "", nil); answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 			t.Errorf("%s beside as many as there may be: %d", request, answer.StatusCode)

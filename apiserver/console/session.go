@@ -220,7 +220,7 @@ func (c *Console) serveSession(w http.ResponseWriter, r *http.Request, api http.
 		var asked struct {
 			Token string `json:"token"`
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(issuerTimeout)) // only a writer of a test can't
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(issuerTimeout)) // only test writers cannot
 		if err := json.NewDecoder(io.LimitReader(r.Body, 2*maxToken)).Decode(&asked); err != nil || strings.TrimSpace(asked.Token) == "" {
 			http.Error(w, `the body must be {"token": "…"}`, http.StatusBadRequest)
 			return

@@ -56,12 +56,21 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	if err != nil {
 		return nil, err
 	}
-	if err := r.seats.acquireFor(ctx); err != nil {
+	free, err := r.seats.acquire(clientOf(ctx))
+	if err != nil {
 		return nil, err
 	}
 	config := restclient.CopyConfig(l.config)
 	config.BearerToken = l.token.Load().(string)
-	return cluster.NewHandler(config, caller, pod.subresourcePath(r.subresource), responder)
+	handler, err := cluster.NewHandler(config, caller, pod.subresourcePath(r.subresource), responder)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer free() // a member may be silent for longer than the caller stays
+		handler.ServeHTTP(w, req)
+	}), nil
 }
 
 // mayCreate checks whether the caller may create the subresource: a GET, with which web sockets begin, does no less.

@@ -84,7 +84,9 @@ func TestARefusalToReadLogsNamesTheFlag(t *testing.T) {
 
 // One client has so many logs and other streams at the same time, all clients together so many more; those that have ended do not count.
 func TestStreamsAreBounded(t *testing.T) {
-	v, _ := viewsOf(t, &Owners{}, newFakeMember(t, "east"))
+	east := newFakeMember(t, "east")
+	v, _ := viewsOf(t, &Owners{}, east)
+	east.add("shop", "a")
 	if v.Log.seats != v.Exec.seats || v.Log.seats.each != maxStreamsEach || v.Log.seats.most != maxStreams {
 		t.Fatalf("logs and exec have other seats: %+v, %+v", v.Log.seats, v.Exec.seats)
 	}
@@ -104,6 +106,12 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 	}
 	end()
+	v.Log.seats.most = 0
+	ctx, _ := in(t, "shop")
+	if _, err := v.Log.Get(ctx, "a", &core.PodLogOptions{}); !errors.IsTooManyRequests(err) {
+		t.Errorf("a log beside as many as there may be: %v", err)
+	}
+	v.Log.seats.most = 3
 	for deadline := time.Now().Add(10 * time.Second); v.Log.seats.acquireFor(bob) != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("streams that have ended still count")

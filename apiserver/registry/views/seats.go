@@ -13,7 +13,7 @@ import (
 const (
 	// maxWatchers is the maximum of concurrent watches of one kind, and maxWatchersEach that of one client's, so that no client has them all.
 	maxWatchers, maxWatchersEach = 100, 20
-	// maxStreams and maxStreamsEach are the same of logs, exec, attach and port-forward. Who follows a workload has a log for each pod.
+	// maxStreams and maxStreamsEach are the same of logs, exec, attach and port-forward. Whoever follows a workload has a log for each pod.
 	maxStreams, maxStreamsEach = 1000, 200
 )
 
