@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
 	"federation/clusterregistry/limits/weight"
 )
 
@@ -196,10 +198,10 @@ func weigherFor(response *http.Response, watch bool) weight.Weigher {
 	switch {
 	case !decodes:
 		return nil
-	case err == nil && media == "application/vnd.kubernetes.protobuf":
+	case err == nil && media == k8sruntime.ContentTypeProtobuf:
 		return weight.NewProtobuf(watch)
-	case err == nil && media == "application/json":
-		return weight.NewJSON(accepted != "application/json") // as dynamic clients say it
+	case err == nil && media == k8sruntime.ContentTypeJSON:
+		return weight.NewJSON(accepted != k8sruntime.ContentTypeJSON) // as dynamic clients say it
 	case err != nil, strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), media != "text/plain" && response.StatusCode < http.StatusMultipleChoices:
 		// Clients would take it for what they like best, or for what they did not ask for.
 		return weight.Refuse(fmt.Sprintf("its content type is %q", says))

@@ -1,25 +1,14 @@
 package weight
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
-
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Weighing beside decoding, of a list of pods.
 func BenchmarkPods(b *testing.B) {
 	list := honest()["PodList"]
-	gvks, _, err := scheme.Scheme.ObjectKinds(list)
-	if err != nil {
-		b.Fatal(err)
-	}
-	list.GetObjectKind().SetGroupVersionKind(gvks[0])
-	var data bytes.Buffer
-	if err := serializer.Encode(list, &data); err != nil {
-		b.Fatal(err)
-	}
+	data := encoded(b, list)
 	text, err := json.Marshal(list)
 	if err != nil {
 		b.Fatal(err)

@@ -72,7 +72,7 @@ func NewProtobuf(events bool) *Protobuf {
 
 // OfContent returns what the content of an object costs, in protobuf without its envelope, that was read and can be read again.
 func OfContent(of schema.GroupVersionKind, content []byte) int64 {
-	s, _, known := shapeOfKind(of.GroupVersion().String(), of.Kind)
+	s, _, known := shapeOfKind(of)
 	if !known {
 		return int64(len(content))
 	}
@@ -206,11 +206,12 @@ func (p *Protobuf) enter(n int64) int {
 			return p.refuse("an object comes before its kind")
 		}
 	case raw:
-		s, size, known := shapeOfKind(p.version, p.kind)
+		version, err := schema.ParseGroupVersion(p.version)
+		s, size, known := shapeOfKind(version.WithKind(p.kind))
 		switch {
 		case p.begun:
 			return p.refuse("there are two objects where one is")
-		case !known:
+		case err != nil || !known:
 			return p.refuse("kind %q of %q is not known here", p.kind, p.version)
 		}
 		p.begun, in = true, s

@@ -151,19 +151,26 @@ func honest() map[string]k8sruntime.Object {
 	return map[string]k8sruntime.Object{"PodList": pods, "EndpointSliceList": slicesOf, "EventList": events}
 }
 
+// encoded is an object in protobuf, in its envelope.
+func encoded(t testing.TB, object k8sruntime.Object) *bytes.Buffer {
+	t.Helper()
+	gvks, _, err := scheme.Scheme.ObjectKinds(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(gvks[0])
+	data := &bytes.Buffer{}
+	if err := serializer.Encode(object, data); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // What clusters send costs its length, in whatever parts it comes.
 func TestHonestListsCostTheirLength(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for kind, list := range honest() {
-		gvks, _, err := scheme.Scheme.ObjectKinds(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list.GetObjectKind().SetGroupVersionKind(gvks[0])
-		var data bytes.Buffer
-		if err := serializer.Encode(list, &data); err != nil {
-			t.Fatal(err)
-		}
+		data := encoded(t, list)
 		length := int64(data.Len())
 		whole := NewProtobuf(false)
 		if cost, _, err := whole.Add(data.Bytes()); cost != length || whole.state != tag || err != nil {

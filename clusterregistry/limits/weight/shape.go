@@ -118,14 +118,10 @@ var shapes struct {
 }
 
 // shapeOfKind returns the shape of a kind, and its bytes. known is false of one that this program does not decode.
-func shapeOfKind(version, kind string) (s *shape, size int64, known bool) {
-	gv, err := schema.ParseGroupVersion(version)
-	if err != nil {
-		return nil, 0, false
-	}
-	t := others[gv.WithKind(kind)]
+func shapeOfKind(of schema.GroupVersionKind) (s *shape, size int64, known bool) {
+	t := others[of]
 	if t == nil {
-		t = scheme.Scheme.AllKnownTypes()[gv.WithKind(kind)]
+		t = scheme.Scheme.AllKnownTypes()[of]
 	}
 	if t == nil {
 		return nil, 0, false
