@@ -273,6 +273,37 @@ func startTLS(t *testing.T, addr netip.AddrPort, cert *tls.Certificate, handler 
 	return &cluster{name: "east-a", addr: addr}
 }
 
+// switchProtocol answers that the protocol is another one now, and goes on with the connection, and what the client sends.
+func switchProtocol(t *testing.T, w http.ResponseWriter, goOn func(c net.Conn, sent io.Reader)) {
+	t.Helper()
+	c, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	goOn(c, rw.Reader)
+}
+
+// webSocket opens one, and sends a text at once.
+func (b *bed) webSocket(upgrade, text string) (net.Conn, *bufio.Reader) {
+	b.t.Helper()
+	c, err := net.Dial("tcp", b.url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: "+upgrade+"\r\n\r\n"+text)
+	reader := bufio.NewReader(c)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		b.t.Fatalf("answer %v, %v", answer, err)
+	}
+	return c, reader
+}
+
 // WebSockets pass to clusters by TLS, too, where other requests go by HTTP/2. They count for a shutdown, which waits for them as long as it may.
 func TestWebSocketsByTLS(t *testing.T) {
 	cert, roots := certificateOf(t, "www.test")
@@ -282,31 +313,16 @@ func TestWebSocketsByTLS(t *testing.T) {
 			_, _ = io.WriteString(w, r.Proto)
 			return
 		}
-		c, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello ")
-		_, _ = io.Copy(c, rw.Reader)
+		switchProtocol(t, w, func(c net.Conn, sent io.Reader) {
+			_, _ = io.WriteString(c, "hello ")
+			_, _ = io.Copy(c, sent)
+		})
 	})
 	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "kubernetes.io/wss"), east)
 	if _, body, _ := b.do("GET", "/", nil); body != "HTTP/2.0" {
 		t.Errorf("other requests go by %q", body)
 	}
-	c, err := net.Dial("tcp", b.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nearly")
-	reader := bufio.NewReader(c)
-	answer, err := http.ReadResponse(reader, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("answer %v, %v", answer, err)
-	}
+	c, reader := b.webSocket("websocket", "early")
 	got := make([]byte, len("hello early"))
 	if _, err := io.ReadFull(reader, got); err != nil || string(got) != "hello early" {
 		t.Fatalf("got %q, %v", got, err)
@@ -337,29 +353,13 @@ func TestHalfClosedWebSocketsByTLS(t *testing.T) {
 	cert, roots := certificateOf(t, "www.test")
 	port := freePort(t)
 	east := startTLS(t, addrAt(101, port), cert, func(w http.ResponseWriter, _ *http.Request) {
-		c, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		text, _ := io.ReadAll(rw.Reader)
-		_, _ = io.WriteString(c, "got "+string(text))
+		switchProtocol(t, w, func(c net.Conn, sent io.Reader) {
+			text, _ := io.ReadAll(sent)
+			_, _ = io.WriteString(c, "got "+string(text))
+		})
 	})
 	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "https"), east)
-	c, err := net.Dial("tcp", b.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: www.test\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\nall")
-	reader := bufio.NewReader(c)
-	answer, err := http.ReadResponse(reader, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("answer %v, %v", answer, err)
-	}
+	c, reader := b.webSocket("WebSocket", "all")
 	_ = c.(*net.TCPConn).CloseWrite()
 	if text, err := io.ReadAll(reader); string(text) != "got all" || err != nil {
 		t.Errorf("got %q, %v", text, err)
