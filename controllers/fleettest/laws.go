@@ -111,14 +111,14 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 
 // askedFor is how many replicas of an object are asked for: by the user, or by the autoscalers of where it is placed. What
 // those want in a member in which the federation does not work nobody knows: there, what is placed counts. What leaves other clusters
-// they want as well, whatever they see of it.
+// they want as well, whatever they see of it; what a cluster had that is failed over is lost, and does not leave (ADR 67).
 func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.Time) int {
 	n, autoscaled, wanted := replicasOf(u), false, 0
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	before, copies := f.laws.copies[k], map[string]int{}
 	leaving := 0
 	for name, n := range before {
-		if p != nil && p.Clusters[name]+p.Overflow[name] == 0 {
+		if p != nil && p.Clusters[name]+p.Overflow[name] == 0 && !f.isFailedOver(name) {
 			leaving += n
 		}
 	}
@@ -144,6 +144,12 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.T
 		return min(n, wanted)
 	}
 	return n
+}
+
+// isFailedOver reports whether a cluster is failed over.
+func (f *Fleet) isFailedOver(name string) bool {
+	c := f.cluster(name)
+	return c != nil && c.Phase() == v1beta1.PhaseFailedOver
 }
 
 // floor is how many replicas the autoscaler of a member keeps while so many leave other clusters: its part of these.
