@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/clusterregistry/health"
-	"federation/clusterregistry/wire"
+	"federation/clusterregistry/verbosity"
 )
 
 // lines is what was logged.
@@ -54,7 +54,7 @@ func logged(t *testing.T, level int) func() string {
 // TestLogsHoldNoToken: at the highest level that there is, no token of a member is logged, as it is used, renewed and refused. The test
 // looks one level further, too, so that it would see one.
 func TestLogsHoldNoToken(t *testing.T) {
-	for level, want := range map[int]bool{wire.MostVerbose: false, wire.MostVerbose + 2: true} {
+	for level, want := range map[int]bool{verbosity.Most: false, verbosity.Most + 2: true} {
 		t.Run(strconv.Itoa(level), func(t *testing.T) {
 			text := logged(t, level)
 			f, east := newFleet(t), newFakeMember(t)

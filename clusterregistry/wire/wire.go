@@ -20,10 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MostVerbose is the highest level of logs that holds nothing secret: beyond it client-go logs the bodies of requests and answers,
-// of Secrets and of new tokens, too.
-const MostVerbose = 7
-
 // Slim takes off an object what nobody is to see of it, before that costs anything.
 type Slim func(metav1.Object)
 

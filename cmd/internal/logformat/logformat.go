@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-base/logs/json"
 	"k8s.io/klog/v2"
 
-	"federation/clusterregistry/wire"
+	"federation/clusterregistry/verbosity"
 )
 
 // The formats.
@@ -65,8 +65,8 @@ func (f *Flag) Set(to string) error {
 
 // Apply has klog write to out in the format, up to its verbosity, but nothing that would show keys and tokens.
 func (f *Flag) Apply(out io.Writer) {
-	if klog.V(wire.MostVerbose + 1).Enabled() {
-		_ = f.level.Set(strconv.Itoa(wire.MostVerbose)) // it is a number
+	if klog.V(verbosity.Most + 1).Enabled() {
+		_ = f.level.Set(strconv.Itoa(verbosity.Most)) // it is a number
 	}
 	if f.format != JSON {
 		return

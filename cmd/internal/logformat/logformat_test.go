@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"federation/clusterregistry/wire"
+	"federation/clusterregistry/verbosity"
 )
 
 func TestJSONIsAnObjectALine(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNoLevelShowsWhatIsSecret(t *testing.T) {
 	if err := root.ParseFlags([]string{"-v=9"}); err != nil {
 		t.Fatal(err)
 	}
-	if f.Apply(io.Discard); klog.V(wire.MostVerbose+1).Enabled() || !klog.V(wire.MostVerbose).Enabled() {
-		t.Errorf("-v=9 logs more than level %d, or less", wire.MostVerbose)
+	if f.Apply(io.Discard); klog.V(verbosity.Most+1).Enabled() || !klog.V(verbosity.Most).Enabled() {
+		t.Errorf("-v=9 logs more than level %d, or less", verbosity.Most)
 	}
 }

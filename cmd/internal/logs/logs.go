@@ -17,7 +17,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format json
 
-	"federation/clusterregistry/wire"
+	"federation/clusterregistry/verbosity"
 	"federation/cmd/internal/logformat"
 )
 
@@ -33,7 +33,7 @@ func AddFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 
 // Start applies the flags. At level 0 it drops what Kubernetes' libraries say at each start.
 func Start(logs *logsapi.LoggingConfiguration) error {
-	logs.Verbosity = min(logs.Verbosity, wire.MostVerbose)
+	logs.Verbosity = min(logs.Verbosity, verbosity.Most)
 	logformat.Announced(logs.Format)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
 		return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: escaping{os.Stderr}}, feature.DefaultFeatureGate)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
-	"federation/clusterregistry/wire"
+	"federation/clusterregistry/verbosity"
 )
 
 func TestShouldShow(t *testing.T) {
@@ -53,8 +53,8 @@ func TestNoLevelShowsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { utilruntime.Must(logsapi.ResetForTest(feature.DefaultFeatureGate)) }()
-	if klog.V(wire.MostVerbose+1).Enabled() || !klog.V(wire.MostVerbose).Enabled() {
-		t.Errorf("-v=9 logs more than level %d, or less", wire.MostVerbose)
+	if klog.V(verbosity.Most+1).Enabled() || !klog.V(verbosity.Most).Enabled() {
+		t.Errorf("-v=9 logs more than level %d, or less", verbosity.Most)
 	}
 }
 
