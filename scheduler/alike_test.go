@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,5 +56,32 @@ spec:
 		if got := Alike(o, before); got != c.same {
 			t.Errorf("%s: alike: %v", name, got)
 		}
+	}
+}
+
+// A compact object gets the decision of the whole one, and keeps none of the content that it was read from.
+func TestCompact(t *testing.T) {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  replicas: 4
+  template: {spec: {volumes: [{configMap: {name: files}}], containers: [{name: db, resources: {requests: {cpu: "2", memory: 1Gi}}}]}}
+`), u); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Read(u)
+	if err != nil || len(whole.References()) != 1 {
+		t.Fatalf("%v, refers to %v", err, whole.References())
+	}
+	compact := whole
+	compact.Compact()
+	if !Alike(&whole, &compact) || fmt.Sprint(compact.Requests()) != fmt.Sprint(whole.Requests()) {
+		t.Errorf("%+v is not like %+v", compact, whole)
+	}
+	if len(compact.References()) > 0 || compact.content != nil || compact.template != nil {
+		t.Errorf("content is kept: %+v", compact)
 	}
 }

@@ -27,6 +27,13 @@ func (o *Object) Requests() corev1.ResourceList {
 	return o.requests
 }
 
+// Compact decodes Requests and drops the content that they are read from, for callers that keep many objects. A compact
+// object has no References.
+func (o *Object) Compact() {
+	o.Requests()
+	o.content, o.template = nil, nil
+}
+
 // requestFields keeps the fields of a pod's spec that its requests depend on.
 func requestFields(spec map[string]any) map[string]any {
 	out := map[string]any{}

@@ -146,7 +146,7 @@ func (f *Fleet) Set(o scheduler.Object) Touched {
 		return Touched{}
 	}
 	touched := f.Drop(o.Kind, o.Namespace, o.Name)
-	o.Requests() // decodes them once, not for each loss
+	o.Compact() // requests are decoded once, not for each loss
 	f.objects[key] = &o
 	f.at.add(key, clustersOf(&o))
 	touched.Clusters = union2(touched.Clusters, clustersOf(&o))
