@@ -102,7 +102,7 @@ func prose(comment *ast.CommentGroup) string {
 }
 
 func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "<", `\<`).Replace(text)
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", `\<`, "*", `\*`).Replace(text)
 }
 
 func head(title, from string) string {
