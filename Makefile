@@ -11,7 +11,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: first-hour race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -31,6 +31,9 @@ build-real:
 
 demo: up ## the main job, told as a story: three clusters, one dies, it comes back [REAL=1: with pods that answer]
 	@hack/demo$(if $(REAL),-real).sh
+
+first-hour: build ## run docs/first-hour.md word for word, and compare what is printed with what it promises
+	@go test ./hack/firsthour -count 1 -v -timeout 20m
 
 down: ## end exactly what `make up` started, and leave nothing behind
 	@if [ -x _output/bin/local ]; then _output/bin/local down; else echo "nothing was started from here"; fi
