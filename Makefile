@@ -4,6 +4,7 @@ export CGO_ENABLED := 0
 export PATH := $(CURDIR)/_output/bin:$(PATH)
 
 CLUSTERS ?= 3
+SITE_BASE ?= /
 NODES    ?= $(if $(REAL),2,3)
 SEED     ?= 1
 SEEDS    ?= 20
@@ -11,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: first-hour race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -141,6 +142,15 @@ bench-dataplane: build ## measure the node agent beside kube-proxy, into docs/pe
 console-pictures: build ## take the pictures of docs/console.md again
 	@hack/install-tools.sh tests
 	@go test ./hack/consoletest -run TestPictures -count 1 -pictures $(CURDIR)/docs/pictures
+
+##@ Documents
+
+site: ## build the site of docs into _output/site; dead links fail it [SITE_BASE=/federation/: the path that it is served at]
+	@SITE_BASE=$(SITE_BASE) hack/site.sh
+
+site-test: site ## look at the site in a browser: search, light and dark, no error, no request to elsewhere
+	@hack/install-tools.sh tests
+	@go test ./hack/consoletest -run TestSite -count 1 -site $(CURDIR)/_output/site
 
 ##@ Release
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the demo needs, and with an argument also those that only
-# tests, a bench, real nodes or Kubernetes' tests of Services need, where they are missing. Go, git and make are taken for granted. It says what it installs
+# tests, a bench, real nodes, Kubernetes' tests of Services or the site need, where they are missing. Go, git and make are taken for granted. It says what it installs
 # and why; where it may not, it says that.
 set -euo pipefail
 
@@ -41,6 +41,10 @@ END
 nc     netcat-openbsd    is called in pods by tests of the Multi-Cluster Services API
 socat  socat             is what pods of their conformance suite answer with
 nslookup   bind9-dnsutils   asks for names in pods
+END
+  [ "${1:-}" != site ] || cat <<'END'
+node   nodejs   builds the site of docs
+npm    npm      fetches what builds it
 END
   [ "${1:-}" != tests ] || cat <<'END'
 nft           nftables      loads rules by hand, and shows ours, in tests of the node agent

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
@@ -35,6 +36,7 @@ type browser struct {
 	mu       sync.Mutex
 	requests []string // URLs
 	faults   []string // exceptions that no page caught
+	errors   []string // what pages and the browser wrote to the console as errors, if logged was called
 }
 
 // look is how a browser shows pages.
@@ -92,6 +94,15 @@ func (b *browser) note(event any) {
 			text += " " + x.Description
 		}
 		b.faults = append(b.faults, text)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError {
+			text, _ := json.Marshal(e.Args)
+			b.errors = append(b.errors, string(text))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			b.errors = append(b.errors, e.Entry.Text+" "+e.Entry.URL)
+		}
 	}
 }
 
