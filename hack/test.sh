@@ -11,7 +11,7 @@ echo "unit and integration tests"
 go test -timeout 20m "${packages[@]}"
 seed=$((16#$(git rev-parse HEAD | cut -c1-8)))
 echo "random faults in a fleet in memory, from seed $seed on, which is the commit's; each line says how to repeat it"
-go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 15m -seed "$seed" -seeds 8 -steps 300 |
+go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 15m -seed "$seed" -seeds 5 -steps 300 |
   grep -vE '^(=== |\s*--- (PASS|SKIP))'
 echo "three of the fuzz targets, in turn from commit to commit"
 hack/fuzz.sh 20 3 "$((3 * $(git rev-list --count HEAD)))"
