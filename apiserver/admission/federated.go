@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	networkinglisters "k8s.io/client-go/listers/networking/v1"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/admission/plan"
@@ -53,6 +54,7 @@ type Plugin struct {
 	authorizer authorizer.Authorizer                            // nil: nobody may restore decisions
 	scalers    autoscalingclient.HorizontalPodAutoscalersGetter // nil: no warnings about them
 	requests   certificatesclient.CertificateSigningRequestsGetter
+	ingresses  networkinglisters.IngressLister // nil: hosts of other namespaces are not known
 
 	// Clusters returns the joined clusters, or nil while they are unknown: then names are not checked. It may be nil.
 	Clusters func() []*v1beta1.Cluster
@@ -101,8 +103,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return p.placeNew(a, object)
 }
 
-// Validate rejects federated objects with invalid annotations, and those that ask for names that DNS cannot have, or
-// for clusters that are not for them.
+// Validate rejects federated objects with invalid annotations, and those that ask for names that DNS cannot have, for
+// hosts that other namespaces have, or for clusters that are not for them.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetOperation() == admission.Delete {
 		return nil
@@ -124,8 +126,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err != nil || object == nil {
 		return err
 	}
+	hosts, err := p.checkHosts(ctx, a)
+	if err != nil {
+		return err
+	}
 	old := annotationsOf(a.GetOldObject())
-	if errs := slices.Concat(validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a), p.checkClusters(a)); len(errs) > 0 {
+	if errs := slices.Concat(hosts, validation.ValidateChangedAnnotations(object.GetAnnotations(), old), p.checkNames(a), p.checkClusters(a)); len(errs) > 0 {
 		return errors.NewInvalid(a.GetKind().GroupKind(), object.GetName(), errs)
 	}
 	for _, text := range validation.WarnOfAnnotations(a.GetResource().GroupResource(), object.GetAnnotations(), old) {

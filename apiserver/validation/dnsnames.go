@@ -62,7 +62,7 @@ func (n *DNSNames) ValidateSettings(namespace string, hosts, old []string, path 
 		name := canonical(host)
 		switch {
 		case slices.Contains(old, host):
-		case !n.inZone(name):
+		case !n.InZone(name):
 			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must be a name in the zone %s, as www.%s", n.Zone, n.Zone)))
 		case v1beta1.ServiceName(n.Federation, n.Zone, name):
 			errs = append(errs, field.Invalid(path(i), host, fmt.Sprintf("must not have the form SERVICE.NAMESPACE.%s.svc[[.ZONE].REGION].%s, which the names that Services have by themselves have", n.Federation, n.Zone)))
@@ -74,9 +74,9 @@ func (n *DNSNames) ValidateSettings(namespace string, hosts, old []string, path 
 // canonical returns a host as names are compared.
 func canonical(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// inZone reports whether a name is at or below the zone.
-func (n *DNSNames) inZone(name string) bool {
-	return name == n.Zone || strings.HasSuffix(name, "."+n.Zone)
+// InZone reports whether a name, in lower case and without a dot at its end, is at or below the zone, if that is known.
+func (n *DNSNames) InZone(name string) bool {
+	return n.Zone != "" && (name == n.Zone || strings.HasSuffix(name, "."+n.Zone))
 }
 
 // ValidateHosts refuses hosts in the zone that no name in DNS can have, or that are granted to other namespaces. Others are none of ours,
@@ -84,7 +84,7 @@ func (n *DNSNames) inZone(name string) bool {
 func (n *DNSNames) ValidateHosts(namespace string, hosts, old []string, path func(i int) *field.Path) (errs field.ErrorList) {
 	for i, host := range hosts {
 		name := canonical(host)
-		if slices.Contains(old, host) || !n.inZone(name) {
+		if slices.Contains(old, host) || !n.InZone(name) {
 			continue
 		}
 		if name == n.Zone && n.NoApex {

@@ -268,12 +268,12 @@ func (c *Controller) logReasons() {
 func (c *Controller) readIngress(key string) bool {
 	was := c.byKey[key]
 	is := &networkingv1.Ingress{}
-	if !read(c.ingresses, key, is) || !plan.IsServed(is) {
+	if !read(c.ingresses, key, is) || !v1beta1.IsBalanced(is) {
 		delete(c.byKey, key)
 		return was != nil
 	}
 	c.byKey[key] = is
-	return was == nil || was.UID != is.UID || was.Generation != is.Generation || plan.IsServed(was) != plan.IsServed(is)
+	return was == nil || was.UID != is.UID || was.Generation != is.Generation || v1beta1.IsBalanced(was) != v1beta1.IsBalanced(is)
 }
 
 // readService reads a Service. Those without load balancers are kept too: the table says why they are no backends.

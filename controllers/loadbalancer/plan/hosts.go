@@ -13,7 +13,7 @@ import (
 // servedIngresses returns those of our class that are not being deleted, the oldest first.
 func servedIngresses(all []*networkingv1.Ingress) (served []*networkingv1.Ingress) {
 	for _, i := range all {
-		if IsServed(i) {
+		if v1beta1.IsBalanced(i) {
 			served = append(served, i)
 		}
 	}
@@ -23,42 +23,10 @@ func servedIngresses(all []*networkingv1.Ingress) (served []*networkingv1.Ingres
 	return served
 }
 
-// IsServed reports whether an Ingress is of the federation's class, and is not being deleted.
-func IsServed(i *networkingv1.Ingress) bool {
-	return i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == v1beta1.IngressClassName && i.DeletionTimestamp == nil
-}
-
 // anyHost stands for requests to hosts that nobody has.
 const anyHost = ""
 
-// hostsOf returns the hosts that an Ingress asks for, in lower case: of its rules, and with a default backend those of its TLS
-// section and any other.
-func hostsOf(i *networkingv1.Ingress) (hosts []string) {
-	for _, rule := range i.Spec.Rules {
-		hosts = append(hosts, canonicalHost(rule.Host))
-	}
-	if i.Spec.DefaultBackend != nil {
-		for _, t := range i.Spec.TLS {
-			for _, host := range t.Hosts {
-				hosts = append(hosts, canonicalHost(host))
-			}
-		}
-		hosts = append(hosts, anyHost)
-	}
-	slices.Sort(hosts)
-	return slices.Compact(hosts)
-}
-
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
-
-// wildcardOf returns the wildcard that covers a host: "*.example.com" of "www.example.com"; "" if none can.
-func wildcardOf(host string) string {
-	_, parent, ok := strings.Cut(host, ".")
-	if !ok || strings.HasPrefix(host, "*.") {
-		return ""
-	}
-	return "*." + parent
-}
 
 // owner is the namespace that has a host.
 type owner struct {
@@ -74,7 +42,7 @@ type owner struct {
 func ownersOf(w World, ingresses []*networkingv1.Ingress) map[string]owner {
 	owners := map[string]owner{}
 	for order, i := range ingresses {
-		for _, host := range hostsOf(i) {
+		for _, host := range v1beta1.BalancedHosts(i) {
 			if _, taken := owners[host]; taken || !w.isGranted(i.Namespace, host) {
 				continue
 			}
@@ -86,7 +54,7 @@ func ownersOf(w World, ingresses []*networkingv1.Ingress) map[string]owner {
 		}
 	}
 	for host, own := range owners {
-		wild := wildcardOf(host)
+		wild := v1beta1.WildcardOf(host)
 		if over, covered := owners[wild]; covered && wild != "" && over.namespace != own.namespace && over.order < own.order && !own.kept {
 			delete(owners, host)
 		}

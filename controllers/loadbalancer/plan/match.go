@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
 
 // Host returns the host that serves a name, which is in lower case, without a port or a dot at its end: the one of that name, else the
 // wildcard that covers its first label, else the one for all that nobody has; nil if there is none.
@@ -8,7 +12,7 @@ func (t *Table) Host(name string) *Host {
 	if h := t.hosts[name]; h != nil && name != anyHost && !strings.HasPrefix(name, "*.") {
 		return h
 	}
-	if wild := wildcardOf(name); wild != "" && len(wild) < len(name)+1 { // the first label is not empty
+	if wild := v1beta1.WildcardOf(name); wild != "" && len(wild) < len(name)+1 { // the first label is not empty
 		if h := t.hosts[wild]; h != nil {
 			return h
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Table says where requests go. Nobody changes it once it is made.
@@ -94,7 +96,7 @@ func (b *tableBuilder) add(i *networkingv1.Ingress) {
 	if i.Spec.DefaultBackend != nil {
 		fallback = &Route{Ingress: i.Namespace + "/" + i.Name, Pool: b.poolOf(i, *i.Spec.DefaultBackend)}
 	}
-	for _, name := range hostsOf(i) {
+	for _, name := range v1beta1.BalancedHosts(i) {
 		h := b.hostFor(i, name)
 		if h == nil {
 			continue
@@ -194,7 +196,7 @@ func secretOf(i *networkingv1.Ingress, host string) string {
 		names := func(name string) bool {
 			return name != "" && slices.ContainsFunc(t.Hosts, func(h string) bool { return canonicalHost(h) == name })
 		}
-		if t.SecretName != "" && (len(t.Hosts) == 0 || names(host) || names(wildcardOf(host))) {
+		if t.SecretName != "" && (len(t.Hosts) == 0 || names(host) || names(v1beta1.WildcardOf(host))) {
 			return i.Namespace + "/" + t.SecretName
 		}
 	}

@@ -213,7 +213,7 @@ func slowAnswer(w World, host, path string) string {
 	}
 	for _, name := range []string{entry, ""} {
 		for _, i := range ingresses {
-			if i.Namespace == own.namespace && i.Spec.DefaultBackend != nil && slices.Contains(hostsOf(i), name) {
+			if i.Namespace == own.namespace && i.Spec.DefaultBackend != nil && slices.Contains(v1beta1.BalancedHosts(i), name) {
 				return slowBackend(w, i.Namespace, *i.Spec.DefaultBackend)
 			}
 		}

@@ -1,5 +1,12 @@
 package v1beta1
 
+import (
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
 // IngressClassName is the class of the Ingresses that the federation's own load balancers (federation-lb) serve. No member serves it.
 const IngressClassName = "federation"
 
@@ -18,3 +25,36 @@ const LoadBalancerAnnotation = "federation.kubernetes.io/load-balancer"
 // LoadBalancersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each load balancer that is alive, what its Lease says. The
 // leader of the controllers writes it.
 const LoadBalancersConfigMap = "load-balancers"
+
+// IsBalanced reports whether the federation's own load balancers serve an Ingress: it is of their class, and is not being deleted.
+func IsBalanced(i *networkingv1.Ingress) bool {
+	return i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == IngressClassName && i.DeletionTimestamp == nil
+}
+
+// BalancedHosts returns the hosts that an Ingress asks the load balancers for, in lower case: of its rules, and with a default backend
+// those of its TLS section, and "" for any other that nobody has.
+func BalancedHosts(i *networkingv1.Ingress) (hosts []string) {
+	add := func(host string) { hosts = append(hosts, strings.ToLower(strings.TrimSuffix(host, "."))) }
+	for _, rule := range i.Spec.Rules {
+		add(rule.Host)
+	}
+	if i.Spec.DefaultBackend != nil {
+		for _, t := range i.Spec.TLS {
+			for _, host := range t.Hosts {
+				add(host)
+			}
+		}
+		add("")
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// WildcardOf returns the wildcard that covers a host: "*.example.com" of "www.example.com"; "" if none can.
+func WildcardOf(host string) string {
+	_, parent, ok := strings.Cut(host, ".")
+	if !ok || strings.HasPrefix(host, "*.") {
+		return ""
+	}
+	return "*." + parent
+}
