@@ -1,12 +1,17 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +48,12 @@ var corpus = []struct {
 	{"an encoding that nobody knows", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", []int{501, 400}},
 	{"two encodings", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", []int{501, 400}},
 	{"chunked twice", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{501, 400}},
+	{"an encoding and a length", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", []int{400}},
+	{"a length and an encoding", "POST / HTTP/1.1\r\nHost: www.test\r\ncontent-LENGTH:5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}},
+	{"a length and an encoding, in lines that end by one byte", "POST / HTTP/1.1\nHost: www.test\nContent-Length: 0\nTransfer-Encoding: chunked\n\n0\r\n\r\n", []int{400}},
+	{"an encoding in HTTP/1.0", "POST / HTTP/1.0\r\nHost: www.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}},
+	{"an encoding and a length in HTTP/1.0", "POST / HTTP/1.0\r\nHost: www.test\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", []int{400}},
+	{"two lengths and an encoding", "POST / HTTP/1.1\r\nHost: www.test\r\nContent-Length: 5\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}},
 	{"an encoding behind a control character", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", []int{501, 400}},
 	{"a space before the colon", "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", []int{400}},
 	{"a name with a space", "GET / HTTP/1.1\r\nHost: www.test\r\nX Y: 1\r\n\r\n", []int{400}},
@@ -118,6 +129,122 @@ func TestNothingIsSmuggled(t *testing.T) {
 	} {
 		b.raw(text)
 	}
+}
+
+// TestALengthBesideAnEncodingIsRefused: wherever in a connection it comes, in whatever pieces, and by TLS; the connection ends with it. Where it is
+// not known whether there is a length, the request is served, and the connection ends all the same.
+func TestALengthBesideAnEncodingIsRefused(t *testing.T) {
+	port, east, _ := twoClusters(t)
+	cert, roots := certificateOf(t, "www.test")
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), east)
+	plain := b.url
+	b.SetRoutes(tableOf(serviceOf(port, ""), "www.test", "cert"), map[string]*tls.Certificate{"shop/cert": cert})
+	b.listen(ListenOptions{TLS: true})
+	east.does(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	const (
+		get     = "GET / HTTP/1.1\r\nHost: www.test\r\nX: \r\n\r\n"
+		post    = "POST / HTTP/1.1\r\nHost: www.test\r\nContent-Length: 21\r\n\r\n\r\nContent-Length: 5\r\n"
+		chunked = "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+		both    = "POST / HTTP/1.1\r\nHost: www.test\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
+	)
+	for name, c := range map[string]struct {
+		requests []string
+		pieces   int
+		want     string
+	}{
+		"the first":             {[]string{both}, 1 << 10, "400 closed"},
+		"with one behind it":    {[]string{both + get}, 1 << 10, "400 closed"},
+		"in single bytes":       {[]string{get, both}, 1, "200, 400 closed"},
+		"behind others":         {[]string{get, post, get, both}, 1 << 10, "200, 200, 200, 400 closed"},
+		"behind a body":         {[]string{post, post, chunked}, 7, "200, 200, 200"},
+		"behind chunks":         {[]string{chunked, both}, 1 << 10, "200, 200 closed"},
+		"chunks behind chunks":  {[]string{chunked, get, chunked}, 1 << 10, "200, 200, 200 closed"},
+		"others behind chunks":  {[]string{chunked, get, post, get}, 1 << 10, "200, 200, 200, 200"},
+		"sent before an answer": {[]string{get + both, ""}, 1 << 10, "200, 200 closed"},
+	} {
+		for _, secure := range []bool{false, true} {
+			conn, err := net.Dial("tcp", map[bool]string{false: plain, true: b.url}[secure])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			if secure {
+				conn = tls.Client(conn, &tls.Config{ServerName: "www.test", RootCAs: roots})
+			}
+			if got := askInPieces(conn, c.requests, c.pieces); got != c.want {
+				t.Errorf("%s, by TLS %t: %s, want %s", name, secure, got, c.want)
+			}
+			_ = conn.Close()
+		}
+	}
+}
+
+// askInPieces sends requests over a connection, each after the answer to the one before, and returns the statuses.
+func askInPieces(c net.Conn, requests []string, piece int) string {
+	reader, out := bufio.NewReader(c), []string(nil)
+	for _, text := range requests {
+		for part := range slices.Chunk([]byte(text), piece) {
+			_, _ = c.Write(part) // what it answers tells
+		}
+		answer, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			out = append(out, err.Error())
+			break
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		status := fmt.Sprint(answer.StatusCode)
+		if answer.Close {
+			if _, err := reader.ReadByte(); errors.Is(err, io.EOF) {
+				status += " closed"
+			}
+		}
+		out = append(out, status)
+	}
+	return strings.Join(out, ", ")
+}
+
+// FuzzHeadScan: in whatever pieces a head comes, what it says of its body's end is seen, and nothing of the body.
+func FuzzHeadScan(f *testing.F) {
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n"), []byte("\nContent-Length: 1\n"), byte(3))
+	f.Fuzz(func(t *testing.T, head, body []byte, piece byte) {
+		if end := bytes.Index(head, []byte("\n\r\n")); end >= 0 {
+			head = head[:end+3]
+		} else if end := bytes.Index(head, []byte("\n\n")); end < 0 {
+			return
+		}
+		if end := bytes.Index(head, []byte("\n\n")); end >= 0 {
+			head = head[:end+2]
+		}
+		if head[0] == '\n' || head[0] == '\r' && head[1] == '\n' {
+			return // net/http refuses it
+		}
+		want := framing{}
+		for line := range bytes.Lines(head) {
+			name, _, is := strings.Cut(strings.ToLower(string(line)), ":")
+			want.length = want.length || is && name == "content-length"
+			want.coding = want.coding || is && name == "transfer-encoding"
+		}
+		s := headScan{}
+		for range 3 {
+			for part := range slices.Chunk(head, int(piece)%32+1) {
+				s.scan(part)
+			}
+			if got := s.next(int64(len(body))); got != want {
+				t.Fatalf("%v, want %v, of %q", got, want, head)
+			}
+			for part := range slices.Chunk(body, int(piece)%32+1) {
+				s.scan(part)
+			}
+		}
+		s.scan(slices.Concat(head, body, head))
+		if got := s.next(-1); got != want {
+			t.Fatalf("%v, want %v, of %q with chunks behind it", got, want, head)
+		}
+		s.scan(body)
+		if got := s.next(0); !got.unknown {
+			t.Fatalf("%v behind chunks", got)
+		}
+	})
 }
 
 func TestHostNames(t *testing.T) {

@@ -455,6 +455,9 @@ func TestTLSByServerName(t *testing.T) {
 	if got, err := get("www.test", "www.test"); err != nil {
 		t.Errorf("with a new certificate: %q, %v", got, err)
 	}
+	if status, _, _ := b.raw("GET / HTTP/1.1\r\nHost: www.test\r\n\r\n"); status != http.StatusBadRequest {
+		t.Errorf("without TLS: %d", status)
+	}
 }
 
 func TestAccessLog(t *testing.T) {
@@ -570,7 +573,7 @@ func TestBodiesOfRefusedRequestsEnd(t *testing.T) {
 func TestMethodsAreTokens(t *testing.T) {
 	for method, good := range map[string]bool{"GET": true, "PROPFIND": true, "GET /admin?x=": false, "A\tB": false, "": false} {
 		r := &http.Request{Method: method, Host: "www.test", RequestURI: "/", URL: &url.URL{Path: "/"}, ProtoMajor: 2}
-		if _, f := checkRequest(r); (f == nil) != good {
+		if _, f := checkRequest(r, framing{}); (f == nil) != good {
 			t.Errorf("method %q: %+v", method, f)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"federation/controllers/supervisor"
 )
 
 // Limits of clients.
@@ -30,8 +32,9 @@ type Server struct {
 	proxy    *Proxy
 	listener net.Listener
 	http     *http.Server
-	tls      bool
-	open     atomic.Int64
+	// handshakes is nil without TLS.
+	handshakes *handshakes
+	open       atomic.Int64
 }
 
 // ListenOptions say how a Server listens.
@@ -58,7 +61,7 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{proxy: p, tls: o.TLS}
+	s := &Server{proxy: p}
 	s.listener = &boundedListener{Listener: listener, server: s, options: o, of: map[netip.Addr]int{}}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -69,8 +72,9 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: keepAliveTimeout, WriteByteTimeout: writeTimeout},
 		ErrorLog: log.New(discard{}, "", 0), // what clients do wrong is theirs
 	}
-	if o.TLS {
-		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate}
+	if s.http.ConnContext = withWatchedConn; o.TLS {
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate, NextProtos: []string{http2Protocol, "http/1.1"}}
+		s.handshakes = newHandshakes(s.listener, s.http.TLSConfig.Clone()) // net/http changes its own
 	}
 	return s, nil
 }
@@ -84,11 +88,16 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve takes requests until Shutdown.
 func (s *Server) Serve() (err error) {
-	if s.tls {
-		err = s.http.ServeTLS(s.listener, "", "")
-	} else {
-		err = s.http.Serve(s.listener)
+	listener := s.listener
+	if s.handshakes != nil {
+		listener = s.handshakes
+		go func() {
+			if supervisor.Protect(context.Background(), "loadbalancer", func() error { s.handshakes.run(); return nil }) != nil {
+				_ = s.handshakes.Close() // which ends Serve
+			}
+		}()
 	}
+	err = s.http.Serve(listener)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -145,10 +154,14 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			continue
 		}
 		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.release(client) })} // it listens to tcp
+		var conn net.Conn = bounded
 		if l.options.ProxyProtocol {
-			return &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}, nil
+			conn = &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}
 		}
-		return bounded, nil
+		if !l.options.TLS {
+			conn = &watchedConn{Conn: conn}
+		}
+		return conn, nil
 	}
 }
 
