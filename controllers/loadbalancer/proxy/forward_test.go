@@ -348,6 +348,38 @@ func TestWebSocketsByTLS(t *testing.T) {
 	}
 }
 
+// WebSockets by TLS are open connections to the target, as all others: http.Transport forgets those whose protocol was switched.
+func TestWebSocketsByTLSCountAsOpen(t *testing.T) {
+	cert, roots := certificateOf(t, "www.test")
+	port := freePort(t)
+	east := startTLS(t, addrAt(101, port), cert, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			switchProtocol(t, w, func(_ net.Conn, sent io.Reader) { _, _ = io.Copy(io.Discard, sent) })
+		}
+	})
+	b := newBed(t, Options{Roots: roots}, ListenOptions{}, serviceOf(port, "kubernetes.io/wss"), east)
+	at := b.target(t, east)
+	c, _ := b.webSocket("websocket", "")
+	if n := at.open.Load(); n != 1 {
+		t.Errorf("with a WebSocket %d connections are open", n)
+	}
+	at.open.Add(maxOpen - 1)
+	if status, body, _ := b.do("GET", "/", nil); status != http.StatusServiceUnavailable {
+		t.Errorf("beside as many as may be, one more: %d %s", status, body)
+	}
+	at.open.Add(1 - maxOpen)
+	if status, body, _ := b.do("GET", "/", nil); status != http.StatusOK {
+		t.Errorf("after that: %d %s", status, body)
+	}
+	_ = c.Close()
+	eventually(t, func() string {
+		if n := at.open.Load(); n != 1 {
+			return fmt.Sprintf("%d are open, and not the one of HTTP/2 alone", n)
+		}
+		return ""
+	})
+}
+
 // A client that has sent all still gets what the cluster sends, by TLS, too.
 func TestHalfClosedWebSocketsByTLS(t *testing.T) {
 	cert, roots := certificateOf(t, "www.test")

@@ -39,7 +39,7 @@ type target struct {
 	proxy *Proxy
 	// transport is for other protocols than HTTP/1.1 in the clear.
 	transport *http.Transport
-	// open counts connections of HTTP/1.1.
+	// open counts connections.
 	open atomic.Int64
 	// used and heard are when a request was last sent, and when an answer last began, in nanoseconds of the proxy's clock.
 	used, heard atomic.Int64
@@ -61,10 +61,16 @@ func (p *Proxy) newTarget(key targetKey) *target {
 	protocols.SetHTTP1(key.Protocol == plan.HTTPS)
 	protocols.SetHTTP2(key.Protocol == plan.HTTPS)
 	t.transport = &http.Transport{
-		Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: maxIdle, MaxConnsPerHost: maxOpen, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: maxIdle, MaxIdleConns: maxOpen / 2, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxResponseHead,
 		TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx) },
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, err := t.dialCounted(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
 	}
 	return t
 }
@@ -79,6 +85,33 @@ func (t *target) dial(ctx context.Context) (net.Conn, error) {
 	}
 	d := net.Dialer{Timeout: dialTimeout}
 	return d.DialContext(ctx, "tcp", t.Address.String())
+}
+
+// dialCounted opens a connection that counts as open until it is closed, whatever it is used for: http.Transport would not count those whose
+// protocol was switched, and would count for each name of a host.
+func (t *target) dialCounted(ctx context.Context) (*countedConn, error) {
+	if t.open.Add(1) > maxOpen {
+		t.open.Add(-1)
+		return nil, errTooMany
+	}
+	c, err := t.dial(ctx)
+	if err != nil {
+		t.open.Add(-1)
+		return nil, err
+	}
+	return &countedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { t.open.Add(-1) })}, nil // a net.Dialer makes no other for tcp
+}
+
+// countedConn is a connection to a target.
+type countedConn struct {
+	*net.TCPConn
+	release func()
+}
+
+// Close counts the connection no more.
+func (c *countedConn) Close() error {
+	c.release()
+	return c.TCPConn.Close()
 }
 
 // get returns an idle connection that is still open, or nil. certain asks for a look whether the other side has closed it.

@@ -30,7 +30,7 @@ const (
 
 // conn is a connection to a target by HTTP/1.1.
 type conn struct {
-	tcp    *net.TCPConn
+	tcp    *countedConn
 	target *target
 	r      *bufio.Reader
 	w      *bufio.Writer
@@ -61,7 +61,6 @@ var errHeadTooLarge = fmt.Errorf("the head of its answer has more than %d bytes"
 func (c *conn) close() {
 	if !c.closed.Swap(true) {
 		_ = c.tcp.Close() // it is given up
-		c.target.open.Add(-1)
 	}
 }
 
@@ -72,16 +71,11 @@ func (t *target) connect(ctx context.Context, fresh, certain bool) (*conn, error
 			return c, nil
 		}
 	}
-	if t.open.Add(1) > maxOpen {
-		t.open.Add(-1)
-		return nil, errTooMany
-	}
-	plain, err := t.dial(ctx)
+	counted, err := t.dialCounted(ctx)
 	if err != nil {
-		t.open.Add(-1)
 		return nil, err
 	}
-	c := &conn{tcp: plain.(*net.TCPConn), target: t} // a net.Dialer makes no other for tcp
+	c := &conn{tcp: counted, target: t}
 	c.r, c.w = bufio.NewReaderSize(c, 4<<10), bufio.NewWriterSize(c.tcp, 4<<10)
 	return c, nil
 }
@@ -312,7 +306,7 @@ func (x *exchange) sendByTransport(out *outgoing) (*http.Response, error) {
 	head.Stop()
 	if err != nil {
 		cancel()
-		x.unsent = isDialError(err)
+		x.unsent = isDialError(err) || errors.Is(err, errTooMany)
 		if x.lost.Load() {
 			err = errLost
 		}
