@@ -26,6 +26,7 @@ type source struct {
 	kube       kubernetes.Interface
 	informers  *wire.Informers
 	controller *loadbalancer.Controller
+	proxy      *proxy.Proxy
 }
 
 func (o *options) newSource(p *proxy.Proxy) (*source, error) {
@@ -33,7 +34,7 @@ func (o *options) newSource(p *proxy.Proxy) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{options: o, informers: from, kube: kube}
+	s := &source{options: o, informers: from, kube: kube, proxy: p}
 	s.controller = loadbalancer.New(loadbalancer.Options{Informers: s.informers.ForResource, Kube: s.kube, Proxy: p, Site: plan.Site{Region: o.region, Zone: o.zone}})
 	return s, nil
 }
@@ -70,7 +71,7 @@ func (s *source) announce(ctx context.Context) (wait func()) {
 	go func() {
 		defer close(done)
 		supervisor.Keep(ctx, "loadbalancer", func(ctx context.Context) {
-			registered.Announce(ctx, s.kube, s.name, fmt.Sprintf("%s-%d", s.name, os.Getpid()), says)
+			registered.Announce(ctx, s.kube, s.name, fmt.Sprintf("%s-%d", s.name, os.Getpid()), says, func() string { return plan.SaysOut(s.proxy.Health()) })
 		})
 	}()
 	return func() { <-done }

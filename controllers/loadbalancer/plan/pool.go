@@ -44,6 +44,8 @@ type Part struct {
 	Target
 	// Share of new requests, from 0 to 1. The sum over a pool is 1, or 0 if it has no targets.
 	Share float64
+	// Rank is that of its cluster, in words: "serving", "drained", "failing the federation's check" or "unseen".
+	Rank string
 	// Tier is 0 for the first choice of this site.
 	Tier int
 	// Out: this load balancer does not reach it.
@@ -291,7 +293,7 @@ func (p *poolPlanner) explain(best int) {
 	for _, c := range p.candidates {
 		ranks[c.Cluster] = c.Rank
 		for _, t := range c.targets {
-			t.Tier = c.tier
+			t.Rank, t.Tier = rankName(c.Rank), c.tier
 			t.Why = p.whyPart(c, t, best)
 			p.pool.Parts = append(p.pool.Parts, t)
 		}

@@ -1,12 +1,19 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"federation/apiserver/apis/federation/v1beta1"
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
@@ -59,4 +66,97 @@ func Addresses(written map[string]string) (all []netip.Addr) {
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
+}
+
+// OutTarget is a load balancer of a cluster that one of the federation's does not use, as that one sees it.
+type OutTarget struct {
+	Cluster string         `json:"cluster"`
+	Address netip.AddrPort `json:"address"`
+	// Ejected: requests failed there. Otherwise its checks fail.
+	Ejected bool `json:"ejected,omitempty"`
+}
+
+// maxOut bounds how many of them a load balancer tells of.
+const maxOut = 100
+
+// SaysOut formats which targets are out, the first of them if there are many; "" if none is.
+func SaysOut(health map[Target]Health) string {
+	var out []OutTarget
+	for _, t := range slices.SortedFunc(maps.Keys(health), Target.compare) {
+		if h := health[t]; (h.Failing || h.Ejected) && len(out) < maxOut {
+			out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Ejected: !h.Failing})
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil || len(out) == 0 {
+		return ""
+	}
+	return string(text)
+}
+
+// parseOut parses that. What cannot be parsed says nothing.
+func parseOut(text string) (out []OutTarget) {
+	if json.Unmarshal([]byte(text), &out) != nil {
+		return nil
+	}
+	return out[:min(len(out), maxOut)]
+}
+
+// Registration is a load balancer as it has registered.
+type Registration struct {
+	servicednsplan.LoadBalancer
+	// Published: DNS and Ingresses have its addresses.
+	Published bool
+	// Renewed is when it last renewed its Lease, by its own clock.
+	Renewed time.Time
+	// Out are the targets that it does not use.
+	Out []OutTarget
+	// Problem is why it does not count as alive; empty if it does.
+	Problem string
+}
+
+const (
+	// newFor is how long one that is not published may just have begun.
+	newFor = 5 * time.Second
+	// goneFor without a renewal, one that is published counts as gone. It is long, for clocks of load balancers may be behind.
+	goneFor = 30 * time.Second
+)
+
+// Registrations returns the load balancers that have a Lease, by name. written is the data of v1beta1.LoadBalancersConfigMap.
+func Registrations(leases []*coordinationv1.Lease, written map[string]string, now time.Time) (all []Registration) {
+	for _, l := range leases {
+		b, err := servicednsplan.ParseLoadBalancer(l.Name, l.Annotations[v1beta1.LoadBalancerAnnotation])
+		b.Name = l.Name
+		r := Registration{LoadBalancer: b, Out: parseOut(l.Annotations[v1beta1.LoadBalancerOutAnnotation])}
+		_, r.Published = written[l.Name]
+		if l.Spec.RenewTime != nil {
+			r.Renewed = l.Spec.RenewTime.Time
+		}
+		switch age := now.Sub(r.Renewed); {
+		case err != nil:
+			r.Problem = err.Error()
+		case r.Published && age > goneFor:
+			r.Problem = "has not renewed its Lease for " + duration.HumanDuration(age) + "; its addresses stay in DNS, for no load balancer has, or nobody looks"
+		case !r.Published && age > newFor:
+			r.Problem = "has not renewed its Lease for " + duration.HumanDuration(age) + ": its addresses are out of DNS; if it is gone for good: kubectl -n " +
+				v1beta1.LoadBalancersNamespace + " delete lease " + l.Name
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Registration) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Place is REGION/ZONE as far as it is known; "-" if it is not.
+func (r *Registration) Place() string {
+	return cmp.Or(strings.Trim(r.Region+"/"+r.Zone, "/"), "-")
+}
+
+// Health is what it sees of targets, as far as it tells.
+func (r *Registration) Health() map[Target]Health {
+	seen := map[Target]Health{}
+	for _, o := range r.Out {
+		seen[Target{o.Cluster, o.Address}] = Health{Failing: !o.Ejected, Ejected: o.Ejected}
+	}
+	return seen
 }

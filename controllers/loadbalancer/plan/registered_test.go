@@ -4,8 +4,14 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 func TestWhichLoadBalancersAreAlive(t *testing.T) {
@@ -41,5 +47,62 @@ func TestWhatALoadBalancerSays(t *testing.T) {
 	got := Addresses(map[string]string{"b": text, "a": `{"addresses":["192.0.2.9","192.0.2.1"]}`, "c": "x"})
 	if want := "[192.0.2.1 192.0.2.9 2001:db8::1]"; fmt.Sprint(got) != want {
 		t.Errorf("addresses %v, want %s", got, want)
+	}
+}
+
+// TestWhatIsSaidOfRegistrations: who is alive, who is not and why, as people are told.
+func TestWhatIsSaidOfRegistrations(t *testing.T) {
+	now := time.Unix(10_000, 0)
+	says := func(n int) string { return fmt.Sprintf(`{"region":"east","zone":"a","addresses":["192.0.2.%d"]}`, n) }
+	lease := func(name, says string, ago time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1beta1.LoadBalancerAnnotation: says}},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(now.Add(-ago)))},
+		}
+	}
+	for name, c := range map[string]struct {
+		lease     *coordinationv1.Lease
+		published bool
+		want      string
+	}{
+		"alive":                           {lease("a", says(1), time.Second), true, ""},
+		"its clock is behind":             {lease("a", says(1), 20*time.Second), true, ""},
+		"just begun":                      {lease("a", says(1), time.Second), false, ""},
+		"dead":                            {lease("a", says(1), 10*time.Second), false, "for 10s: its addresses are out of DNS"},
+		"dead, as all are: they stay":     {lease("a", says(1), time.Minute), true, "for 60s; its addresses stay in DNS"},
+		"what it says cannot be used":     {lease("a", `{"addresses":[]}`, time.Second), false, "load balancer a: 0 addresses: must be from 1 to 16"},
+		"it says what is not even a text": {lease("a", "{", time.Second), true, "load balancer a: unexpected end of JSON input"},
+	} {
+		written := map[string]string{}
+		if c.published {
+			written["a"] = says(1)
+		}
+		got := Registrations([]*coordinationv1.Lease{c.lease}, written, now)
+		if len(got) != 1 || got[0].Name != "a" || got[0].Published != c.published || (got[0].Problem == "") != (c.want == "") || !strings.Contains(got[0].Problem, c.want) {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsOutIsToldAndRead: as each load balancer sees it, bounded, and nothing by what cannot be read.
+func TestWhatIsOutIsToldAndRead(t *testing.T) {
+	seen := map[Target]Health{target("b 192.0.2.2"): {Ejected: true}, target("a 192.0.2.1"): {Failing: true, Ejected: true}, target("c 192.0.2.3"): {Cold: 0.5}}
+	text := SaysOut(seen)
+	if want := `[{"cluster":"a","address":"192.0.2.1:80"},{"cluster":"b","address":"192.0.2.2:80","ejected":true}]`; text != want {
+		t.Errorf("%s, want %s", text, want)
+	}
+	r := Registration{Out: parseOut(text)}
+	if got, want := r.Health(), (map[Target]Health{target("a 192.0.2.1"): {Failing: true}, target("b 192.0.2.2"): {Ejected: true}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	many := map[Target]Health{}
+	for n := range 500 {
+		many[target(fmt.Sprintf("c%03d 192.0.2.1", n))] = Health{Failing: true}
+	}
+	if text = SaysOut(many); len(text) > 8<<10 || len(parseOut(text)) != maxOut {
+		t.Errorf("of 500 it tells of %d in %d bytes", len(parseOut(text)), len(text))
+	}
+	if n := len(parseOut("[" + strings.Repeat(`{"cluster":"x","address":"192.0.2.1:80"},`, 500) + `{}]`)); n != maxOut || SaysOut(nil) != "" || parseOut("{") != nil {
+		t.Errorf("%d are read", n)
 	}
 }

@@ -50,7 +50,7 @@ type Route struct {
 func Routes(w World) *Table {
 	b := tableBuilder{World: w, Table: &Table{hosts: map[string]*Host{}}, rest: map[string]*Host{}}
 	ingresses := servedIngresses(w.Ingresses)
-	b.owners = ownersOf(w, ingresses)
+	b.ingresses, b.owners = ingresses, ownersOf(w, ingresses)
 	for host, own := range b.owners {
 		if host != anyHost {
 			b.hosts[host] = b.newHost(host, own.namespace)
@@ -74,7 +74,9 @@ func Routes(w World) *Table {
 type tableBuilder struct {
 	World
 	*Table
-	owners map[string]owner
+	// ingresses are those that are served, the oldest first.
+	ingresses []*networkingv1.Ingress
+	owners    map[string]owner
 	// rest has the rules without a host, by namespace.
 	rest map[string]*Host
 }
@@ -131,7 +133,20 @@ func (b *tableBuilder) hostFor(i *networkingv1.Ingress, name string) *Host {
 		return h
 	}
 	b.addReason(i, "host %s is not served: %s", name, b.whyNot(i.Namespace, name))
+	b.Reasons[len(b.Reasons)-1].Holder = b.holderOf(name)
 	return nil
+}
+
+// holderOf returns the Ingress (namespace/name) by which a host, or the wildcard over it, is another namespace's; "" if none is.
+func (b *tableBuilder) holderOf(name string) string {
+	own, taken := b.owners[name]
+	if wild := v1beta1.WildcardOf(name); !taken && wild != "" {
+		own, taken = b.owners[wild]
+	}
+	if !taken {
+		return ""
+	}
+	return b.ingresses[own.order].Namespace + "/" + b.ingresses[own.order].Name
 }
 
 func (b *tableBuilder) addPath(i *networkingv1.Ingress, h *Host, host string, p networkingv1.HTTPIngressPath) {

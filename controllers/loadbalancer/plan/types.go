@@ -82,6 +82,8 @@ type Reason struct {
 	// Cluster is empty if the reason does not concern one cluster.
 	Cluster string
 	Message string
+	// Holder is, for a host that another namespace has, that one's Ingress (namespace/name): for those who may read it, and in no text.
+	Holder string
 }
 
 // String formats the reason as one line.

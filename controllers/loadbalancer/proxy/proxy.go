@@ -201,6 +201,20 @@ func (p *Proxy) healthOf(of plan.Pool) map[plan.Target]plan.Health {
 	return all
 }
 
+// Health returns what is known against targets. Of one that several pools check in different ways, the worst counts.
+func (p *Proxy) Health() map[plan.Target]plan.Health {
+	all := map[plan.Target]plan.Health{}
+	for _, t := range p.allTargets() {
+		t.mu.Lock()
+		h := t.view(p.now())
+		t.mu.Unlock()
+		if was := all[t.Target]; h.Failing || h.Ejected && !was.Failing {
+			all[t.Target] = h
+		}
+	}
+	return all
+}
+
 func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
 	key := targetKey{Target: at, Protocol: of.Protocol}
 	if of.Check != nil {

@@ -20,10 +20,11 @@ const (
 	leaseSeconds = 3
 )
 
-// Announce keeps the Lease of a load balancer until ctx ends, and then deletes it. says is the value of its annotation. Of two with one
-// name, the one that writes last counts: start a new process before the old one ends, and the Lease goes on.
-func Announce(ctx context.Context, kube kubernetes.Interface, name, identity, says string) {
-	a := announcer{kube: kube, name: name, identity: identity, says: says}
+// Announce keeps the Lease of a load balancer until ctx ends, and then deletes it. says is the value of its annotation, out returns
+// that of the one that says which targets are out; "" if none is. Of two with one name, the one that writes last counts: start a new process before
+// the old one ends, and the Lease goes on.
+func Announce(ctx context.Context, kube kubernetes.Interface, name, identity, says string, out func() string) {
+	a := announcer{kube: kube, name: name, identity: identity, says: says, out: out}
 	ticks := time.NewTicker(renewEvery)
 	defer ticks.Stop()
 	failing := false
@@ -45,6 +46,7 @@ func Announce(ctx context.Context, kube kubernetes.Interface, name, identity, sa
 type announcer struct {
 	kube                 kubernetes.Interface
 	name, identity, says string
+	out                  func() string
 	// last is the Lease as written last.
 	last *coordinationv1.Lease
 }
@@ -57,6 +59,9 @@ func (a *announcer) renew(ctx context.Context) (err error) {
 	want := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name, Annotations: map[string]string{v1beta1.LoadBalancerAnnotation: a.says}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &a.identity, LeaseDurationSeconds: new(int32(leaseSeconds)), RenewTime: new(metav1.NowMicro())},
+	}
+	if out := a.out(); out != "" {
+		want.Annotations[v1beta1.LoadBalancerOutAnnotation] = out
 	}
 	if a.last == nil {
 		if a.last, err = leases.Get(ctx, a.name, metav1.GetOptions{}); apierrors.IsNotFound(err) {

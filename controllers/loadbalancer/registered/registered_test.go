@@ -49,7 +49,7 @@ func TestLoadBalancersComeAndGo(t *testing.T) {
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			Announce(ctx, kube, name, name+"-1", `{"region":"east","addresses":["`+address+`"]}`)
+			Announce(ctx, kube, name, name+"-1", `{"region":"east","addresses":["`+address+`"]}`, func() string { return `[{"cluster":"east-a","address":"192.0.2.9:80"}]` })
 		}()
 		return func() { leave(); <-left }
 	}

@@ -22,6 +22,10 @@ const CertificatesSubresource = "certificates"
 // that clients reach it at.
 const LoadBalancerAnnotation = "federation.kubernetes.io/load-balancer"
 
+// LoadBalancerOutAnnotation, on the same Lease, has as JSON the clusters' load balancers that this one does not use, because their checks or
+// requests to them fail. It is there to be read by people: nothing follows from it.
+const LoadBalancerOutAnnotation = "federation.kubernetes.io/load-balancer-out"
+
 // LoadBalancersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each load balancer that is alive, what its Lease says. The
 // leader of the controllers writes it.
 const LoadBalancersConfigMap = "load-balancers"
