@@ -172,18 +172,26 @@ func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claim
 	if err != nil {
 		return nil, err
 	}
-	var grants []*v1beta1.DNSNameGrant
-	err = listPages(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		grants = append(grants, &v1beta1.DNSNameGrant{})
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grants[len(grants)-1])
-	})
-	if err != nil && !apierrors.IsNotFound(err) { // missing in an older federation
+	grants, err := f.grants(ctx)
+	if err != nil {
 		return nil, err
 	}
 	claims := plan.NewClaims(zone)
 	claims.Keep(plan.ParseKept(hosts))
 	claims.Grant(grants)
 	return claims, nil
+}
+
+// grants reads all DNSNameGrants.
+func (f *federation) grants(ctx context.Context) (all []*v1beta1.DNSNameGrant, err error) {
+	err = listPages(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		all = append(all, &v1beta1.DNSNameGrant{})
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, all[len(all)-1])
+	})
+	if apierrors.IsNotFound(err) { // missing in an older federation
+		return nil, nil
+	}
+	return all, err
 }
 
 // ownData reads one of the federation's own ConfigMaps; nil if it does not exist.

@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, copies: 4}
 	s := runtime.NewScheme()
 	_ = metav1.AddMetaToScheme(s)
-	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", policiesResource: "PlacementPolicyList"}
+	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", policiesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList"}
 	for _, k := range v1beta1.FederatedKinds {
 		kinds[k.Resource] = k.Kind + "List"
 	}

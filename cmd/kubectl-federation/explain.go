@@ -50,12 +50,18 @@ Of a Service it says, too, what each cluster has been told of the others, as End
 agents read: it compares what is there with what the federation decides from what its API says now. Host
 names of load balancers are looked up from here.
 
+Of an Ingress of class federation it says which of the federation's load balancers serve it, and whether
+they are alive; for each host and path, which share of requests each cluster gets, and why; and what of
+it is not served. Load balancers whose clusters get other shares are shown apart: in other regions, or
+where one does not reach a cluster.
+
 What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else by the
 federation's, if you may read its credential. One that does not answer holds up nobody.`,
 		Example: `  kubectl federation explain replicaset/web
   kubectl federation explain deploy web -n shop
   kubectl federation explain configmap/settings -o yaml
   kubectl federation explain service/web
+  kubectl federation explain ingress/front
 
   # Where something is missing
   kubectl federation explain rs/web -o json | jq '.clusters[] | select(.copy == "missing") | .name'`,
@@ -142,6 +148,8 @@ type evidence struct {
 	copies map[string]answer
 	// across has the clusters' slices of each other; nil unless the object is a Service.
 	across *acrossEvidence
+	// routes has how the federation's load balancers serve it; nil unless the object is an Ingress.
+	routes *routesEvidence
 	now    time.Time
 }
 
@@ -190,6 +198,11 @@ func (f *federation) gatherEvidence(ctx context.Context, word, name string, time
 	})
 	if resource.GroupResource() == servicesResource.GroupResource() {
 		e.across = f.gatherAcross(ctx, &e, m)
+	}
+	if resource.GroupResource() == ingressesResource.GroupResource() {
+		if e.routes, err = f.gatherRoutes(ctx, &e); err != nil {
+			return e, err
+		}
 	}
 	e.now = time.Now()
 	return e, ctx.Err()

@@ -41,6 +41,7 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	}
 	printReasons(out, shown, rest)
 	printAcross(out, x.Across, rows)
+	printRoutes(out, x.Routes, rows, now)
 	if len(x.Decisions) > 0 {
 		tell(out, "\nLast decisions:\n")
 	}

@@ -40,6 +40,8 @@ type explanation struct {
 	Decisions []v1beta1.PlacementDecision `json:"decisions,omitempty"`
 	// Across has the clusters' slices of each other for a Service.
 	Across *acrossExplanation `json:"crossCluster,omitempty"`
+	// Routes has how the federation's load balancers serve an Ingress.
+	Routes *routesExplanation `json:"routes,omitempty"`
 }
 
 // clusterExplanation is one cluster's part.
@@ -124,6 +126,9 @@ func explain(e evidence) *explanation {
 	}
 	if e.across != nil {
 		x.Across = explainAcross(e, x.Clusters)
+	}
+	if e.routes != nil {
+		x.Routes = explainRoutes(e.routes, e.clusters)
 	}
 	return x
 }

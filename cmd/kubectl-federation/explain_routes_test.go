@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	loadbalancerplan "federation/controllers/loadbalancer/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
+)
+
+const frontIngress = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"namespace":"shop","name":"front","uid":"front-uid","creationTimestamp":"2026-01-01T11:00:00Z"},"spec":{
+	"ingressClassName":"federation","tls":[{"hosts":["www.example.com"],"secretName":"www"}],"rules":[
+	{"host":"www.example.com","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web","port":{"number":80}}}},
+		{"path":"/old","pathType":"Exact","backend":{"service":{"name":"old","port":{"number":80}}}}]}},
+	{"host":"bank.example.org","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"web","port":{"number":80}}}}]}}]}}`
+
+const bankIngress = `{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"namespace":"bank","name":"login","creationTimestamp":"2026-01-01T10:00:00Z"},"spec":{
+	"ingressClassName":"federation","rules":[{"host":"bank.example.org","http":{"paths":[{"path":"/","pathType":"Prefix","backend":{"service":{"name":"login","port":{"number":80}}}}]}}]}}`
+
+const webService = `{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"shop","name":"web","uid":"web-uid"},"spec":{"type":"LoadBalancer","ports":[{"name":"http","protocol":"TCP","port":80}]}}`
+
+func registeredLease(name, says, out string, ago time.Duration) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.LoadBalancersNamespace, Name: name, Annotations: map[string]string{v1beta1.LoadBalancerAnnotation: says}}}
+	if out != "" {
+		l.Annotations[v1beta1.LoadBalancerOutAnnotation] = out
+	}
+	l.Spec.RenewTime = new(metav1.NewMicroTime(seenAt.Add(-ago)))
+	return l
+}
+
+const eastSays, westSays = `{"region":"east","zone":"a","addresses":["192.0.2.80"]}`, `{"region":"west","addresses":["192.0.2.90","2001:db8::90"]}`
+
+// frontEvidence has an Ingress whose Service is in five clusters: one serves in each of two regions, one more there is drained, one is lost,
+// and one has no endpoint ready; a sixth has nothing of it. Of four load balancers one has died, and one does not reach a cluster.
+func frontEvidence(t *testing.T) evidence {
+	t.Helper()
+	at := func(name, region string, lostFor time.Duration) *v1beta1.Cluster {
+		c := clusterAt(name, lostFor)
+		c.Status.Region = region
+		return c
+	}
+	drained := at("east-b", "east", 0)
+	drained.Spec.DNSWeight = new(int32)
+	lost := at("east-c", "east", 5*time.Minute)
+	lost.Status.Failover.Phase = v1beta1.PhaseFailedOver
+	clusters := []*v1beta1.Cluster{at("east-a", "east", 0), drained, lost, at("west-a", "west", 0), at("west-b", "west", 0), at("west-c", "west", 0)}
+	ingresses := &v1beta1.ServiceIngresses{}
+	for i, c := range clusters[:5] {
+		item := v1beta1.ClusterServiceIngress{Cluster: c.Name, Items: []corev1.LoadBalancerIngress{{IP: "192.0.2." + string(rune('1'+i))}}}
+		if c.Name == "west-b" {
+			item.Items = nil
+		}
+		ingresses.Items = append(ingresses.Items, item)
+	}
+	web := fromJSON(t, webService)
+	setIngresses(t, &web.Object, ingresses)
+	o, err := servicednsplan.Read(web, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &routesEvidence{ingress: &networkingv1.Ingress{}, missing: []string{"www"}, world: loadbalancerplan.World{Services: map[string]*corev1.Service{"shop/web": {}}}}
+	r.names = servicednsplan.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true, Objects: []servicednsplan.Object{o}}
+	for _, c := range clusters {
+		r.names.Clusters = append(r.names.Clusters, servicednsplan.ClusterOf(c, nil))
+	}
+	bank := &networkingv1.Ingress{}
+	for text, into := range map[string]any{frontIngress: r.ingress, bankIngress: bank, webService: r.world.Services["shop/web"]} {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fromJSON(t, text).Object, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.world.Ingresses = []*networkingv1.Ingress{r.ingress, bank}
+	r.balancers = loadbalancerplan.Registrations([]*coordinationv1.Lease{
+		registeredLease("east-1", eastSays, "", time.Second), registeredLease("east-2", strings.Replace(eastSays, "80", "81", 1), `[{"cluster":"east-a","address":"192.0.2.1:80"}]`, time.Second),
+		registeredLease("west-1", westSays, "", time.Second), registeredLease("west-2", strings.Replace(westSays, "90", "91", 1), "", time.Minute),
+	}, map[string]string{"east-1": "", "east-2": "", "west-1": ""}, seenAt)
+	e := evidenceOf(fromJSON(t, frontIngress), ingressesResource, clusters...)
+	e.routes = r
+	return e
+}
+
+func TestExplainAnIngress(t *testing.T) {
+	e := frontEvidence(t)
+	e.routes.unknown = nil
+	golden(t, "testdata/explain.ingress", screen(e, maxRows))
+	b, err := json.MarshalIndent(explain(e).Routes, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/explain.ingress.json", string(b)+"\n")
+}
+
+// TestExplainIngressesThatNobodyServes: of another class, and without a load balancer.
+func TestExplainIngressesThatNobodyServes(t *testing.T) {
+	e := frontEvidence(t)
+	e.routes.ingress.Spec.IngressClassName = new("nginx")
+	if x := explain(e).Routes; !strings.Contains(x.NotServed, `its class is "nginx"`) || len(x.Routes)+len(x.Problems) > 0 {
+		t.Errorf("of another class: %+v", x)
+	}
+	e = frontEvidence(t)
+	e.routes.balancers = nil
+	x := explain(e).Routes
+	if !strings.Contains(strings.Join(x.Problems, "\n"), "no load balancer of the federation is alive") || len(x.Pools) != 1 || len(x.Pools[0].From) != 1 {
+		t.Errorf("without a load balancer: %+v", x)
+	}
+}
+
+// TestExplainAnIngressOfOnesOwn: who may read only the own namespace is told what that leaves open, and nothing wrong.
+func TestExplainAnIngressOfOnesOwn(t *testing.T) {
+	w := newWorld(t)
+	w.f.namespace = "shop"
+	for r, text := range map[string]string{"ingresses": frontIngress, "services": webService} {
+		resource := ingressesResource
+		if r == "services" {
+			resource = servicesResource
+		}
+		if _, err := w.f.dyn.Resource(resource).Namespace("shop").Create(t.Context(), fromJSON(t, text), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse := func(a k8stesting.Action) (bool, runtime.Object, error) {
+		if a.GetNamespace() == "shop" || a.GetNamespace() == "kube-system" {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
+	}
+	for _, r := range []string{"ingresses", "dnsnamegrants", "configmaps", "leases"} {
+		w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("*", r, refuse)
+		w.f.core.(*kubefake.Clientset).PrependReactor("*", r, refuse)
+	}
+	e := &evidence{object: fromJSON(t, frontIngress), resource: ingressesResource}
+	r, err := w.f.gatherRoutes(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := explainRoutes(r, nil)
+	if len(x.Unknown) != 4 || len(x.Routes) == 0 || len(x.LoadBalancers) > 0 {
+		t.Errorf("not known %q, routes %v", x.Unknown, x.Routes)
+	}
+	for _, problem := range x.Problems {
+		if !strings.Contains(problem, "Secret www") && !strings.Contains(problem, "Service old") {
+			t.Errorf("a problem that nobody knows of: %s", problem)
+		}
+	}
+}
