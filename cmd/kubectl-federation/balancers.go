@@ -3,12 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -47,6 +51,15 @@ func (f *federation) registrations(ctx context.Context) ([]loadbalancerplan.Regi
 	return loadbalancerplan.Registrations(leases, written, time.Now()), nil
 }
 
+// balancers returns the federation's own load balancers; none if the user may not read of them.
+func (f *federation) balancers(ctx context.Context) ([]balancerView, error) {
+	all, err := f.registrations(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return viewBalancers(all), err
+}
+
 func viewBalancers(all []loadbalancerplan.Registration) (views []balancerView) {
 	for i := range all {
 		b := &all[i]
@@ -78,5 +91,33 @@ func printBalancers(out io.Writer, all []balancerView, rows int, now time.Time) 
 	_ = w.Flush() // nobody reads the error
 	if more := len(all) - len(shown); more > 0 {
 		tell(out, "And %s more (--all shows them)\n", countOf(int64(more), "load balancer"))
+	}
+}
+
+// printBalancersAlive prints how many are alive, by place, and those that are not.
+func printBalancersAlive(out io.Writer, all []balancerView, rows int) {
+	if len(all) == 0 {
+		return
+	}
+	alive, of := map[string]int{}, map[string]int{}
+	var lost []string
+	sum := 0
+	for i := range all {
+		b := &all[i]
+		of[b.place]++
+		if b.Alive {
+			alive[b.place]++
+			sum++
+		} else {
+			lost = append(lost, fmt.Sprintf("  %s (%s): %s\n", b.Name, b.place, b.Problem))
+		}
+	}
+	var places []string
+	for _, place := range slices.Sorted(maps.Keys(of)) {
+		places = append(places, fmt.Sprintf("%s %d of %d", place, alive[place], of[place]))
+	}
+	tell(out, "\nLoad balancers: %d of %d alive (%s)\n%s", sum, len(all), joinSome(places), strings.Join(lost[:min(rows, len(lost))], ""))
+	if more := len(lost) - rows; more > 0 {
+		tell(out, "  and %d more that are not alive (--all shows them)\n", more)
 	}
 }

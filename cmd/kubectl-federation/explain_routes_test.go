@@ -156,3 +156,31 @@ func TestExplainAnIngressOfOnesOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusTellsOfLoadBalancers(t *testing.T) {
+	s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired")
+	s.LoadBalancers = viewBalancers(frontEvidence(t).routes.balancers)
+	var out strings.Builder
+	if s.summarize(); s.Healthy {
+		t.Error("all is well, though a load balancer does not renew its Lease")
+	}
+	printStatus(&out, s, maxRows, seenAt)
+	for _, want := range []string{"Load balancers: 3 of 4 alive (east/a 2 of 2, west 1 of 2)\n", "  west-2 (west): has not renewed its Lease for 60s: its addresses are out of DNS; "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	s.LoadBalancers = s.LoadBalancers[:3]
+	if s.summarize(); !s.Healthy {
+		t.Error("all are alive, and something is not well")
+	}
+	w := newWorld(t)
+	for _, l := range []*coordinationv1.Lease{registeredLease("east-1", eastSays, "", time.Second)} {
+		if _, err := w.f.core.CoordinationV1().Leases(l.Namespace).Create(t.Context(), l, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read, err := w.f.status(t.Context()); err != nil || len(read.LoadBalancers) != 1 || read.LoadBalancers[0].Alive {
+		t.Errorf("%+v, %v", read, err)
+	}
+}

@@ -33,7 +33,7 @@ func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "status",
 		Short: "Say how the whole federation stands",
 		Long: `Say how the whole federation stands: its clusters, with what is free in them; the servers and services
-that have its DNS zone; how many objects of each kind it spreads; and which of them are not as desired in all clusters, longest first.
+that have its DNS zone; its load balancers; how many objects of each kind it spreads; and which of them are not as desired in all clusters, longest first.
 
 Of kinds without conditions, as ConfigMaps, Secrets and custom kinds, an object counts as in sync in a
 cluster that cannot be reached: that the cluster cannot be is said of the cluster.`,
@@ -51,7 +51,7 @@ cluster that cannot be reached: that the cluster cannot be is said of the cluste
 	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters and objects, not only %d", maxRows))
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "show it again whenever it has changed, until interrupted")
-	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve, all objects are in sync and no DNS provider is behind")
+	c.Flags().BoolVar(&o.exitCode, "exit-code", false, "end with 1 unless all clusters serve, all objects are in sync, no DNS provider is behind and all load balancers are alive")
 	return c
 }
 
@@ -100,6 +100,9 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 		return nil, err
 	}
 	if s.Components, err = f.components(ctx); err != nil {
+		return nil, err
+	}
+	if s.LoadBalancers, err = f.balancers(ctx); err != nil {
 		return nil, err
 	}
 	clusters, err := f.clusters(ctx)

@@ -20,7 +20,8 @@ import (
 type status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Healthy: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, and all kinds could be read.
+	// Healthy: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, all load balancers are alive, and
+	// all kinds could be read.
 	Healthy  bool            `json:"healthy"`
 	Clusters []clusterStatus `json:"clusters"`
 	Kinds    []kindStatus    `json:"kinds"`
@@ -30,6 +31,8 @@ type status struct {
 	Components []component `json:"components,omitempty"`
 	// DNSProviders are those that hold the zone; none if that is not published.
 	DNSProviders []v1beta1.DNSProvider `json:"dnsProviders,omitempty"`
+	// LoadBalancers are the federation's own; none if the user may not see their Leases.
+	LoadBalancers []balancerView `json:"loadBalancers,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
 	// OutOfSync are the objects that are not as desired in all clusters, longest first.
@@ -134,6 +137,9 @@ func (s *status) summarize() {
 	for _, p := range s.DNSProviders {
 		s.Healthy = s.Healthy && p.Published
 	}
+	for i := range s.LoadBalancers {
+		s.Healthy = s.Healthy && s.LoadBalancers[i].Alive
+	}
 }
 
 func (c *clusterStatus) healthy() bool {
@@ -167,6 +173,7 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	printClusters(out, s.Clusters, rows, now)
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
+	printBalancersAlive(out, s.LoadBalancers, rows)
 	printKinds(out, s.Kinds)
 	if len(s.NotCounted) > 0 {
 		tell(out, "\nNot counted, because you may not list them in all namespaces: %s\n", strings.Join(s.NotCounted, ", "))
