@@ -74,6 +74,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.FailoverReviewStatus{}.OpenAPIModelName():        schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref),
 		v1beta1.Info{}.OpenAPIModelName():                        schema_apiserver_apis_federation_v1beta1_Info(ref),
 		v1beta1.JSONPatchOperation{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref),
+		v1beta1.LoadBalancerLoss{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_LoadBalancerLoss(ref),
 		v1beta1.MissedDrill{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_MissedDrill(ref),
 		v1beta1.NodeClass{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_NodeClass(ref),
 		v1beta1.OmittedIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_OmittedIngresses(ref),
@@ -98,6 +99,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ReplicaPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
 		v1beta1.ResourceSelector{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
 		v1beta1.RolloutPolicy{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
+		v1beta1.RouteLoss{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_RouteLoss(ref),
 		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
 		v1beta1.ServiceIPs{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_ServiceIPs(ref),
 		v1beta1.ServiceIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
@@ -3782,6 +3784,51 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 							},
 						},
 					},
+					"routes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The hosts and paths of Ingresses of class federation for which no cluster would be left, sorted by Ingress, host and path.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.RouteLoss{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"loadBalancers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The federation's own load balancers in the lost zones and regions, sorted by name. A lost cluster takes none with it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.LoadBalancerLoss{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"loadBalancersLeft": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How many of the load balancers that are alive would be left; not set if none would be lost.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"replicasMoved": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas that would move, in sum.",
@@ -3800,7 +3847,7 @@ func schema_apiserver_apis_federation_v1beta1_FailoverReviewStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName()},
+			v1beta1.LoadBalancerLoss{}.OpenAPIModelName(), v1beta1.RecordChange{}.OpenAPIModelName(), v1beta1.ReplicaMove{}.OpenAPIModelName(), v1beta1.RouteLoss{}.OpenAPIModelName()},
 	}
 }
 
@@ -3932,6 +3979,62 @@ func schema_apiserver_apis_federation_v1beta1_JSONPatchOperation(ref common.Refe
 		},
 		Dependencies: []string{
 			"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_LoadBalancerLoss(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LoadBalancerLoss is a load balancer of the federation in a lost zone or region.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of its Lease.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Region that it is in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"zone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Zone that it is in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"addresses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Addresses that clients reach it at.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 
@@ -5289,6 +5392,58 @@ func schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref common.Reference
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_RouteLoss(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RouteLoss is a host and path that no cluster would serve.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the Ingress, and of the Service behind it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ingress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Ingress.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Service.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Host that requests are for; empty for rules without one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path; empty for the default backend.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "ingress", "service"},
 			},
 		},
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -52,7 +54,9 @@ func newPlanFailover(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "failover (--cluster CLUSTER | --zone [REGION/]ZONE | --region REGION)...",
 		Short: "Show what would happen if clusters were lost",
 		Long: `Show what would happen if clusters were lost: which replicas would move where, what would fit nowhere,
-which DNS answers would change, and whether the limits of failover would hold it. Nothing is changed.
+which DNS answers would change, which routes of load balancers would have no cluster left, which of the
+federation's load balancers are in the lost zones and regions, and whether the limits of failover would
+hold it. Nothing is changed.
 
 The federation answers, by the very functions that would do it, from what it knows at this moment.
 A zone stands for the clusters that have no nodes outside of it.
@@ -114,7 +118,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	}
 	rows := maxRows
 	if o.all {
-		rows = len(r.Status.Moves) + len(r.Status.Records)
+		rows = math.MaxInt
 	}
 	printReview(out, &r.Status, rows)
 	f.printMayDrill(ctx, out, r)
@@ -168,6 +172,7 @@ func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	}
 	printMoves(out, s, rows)
 	printRecords(out, s, rows)
+	printRoutesLost(out, s, rows)
 }
 
 func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
@@ -243,5 +248,34 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.Records) - rows; more > 0 {
 		tell(out, "  and %d more (--all shows them)\n", more)
+	}
+}
+
+// printRoutesLost prints what the loss would do to what the federation's load balancers serve.
+func printRoutesLost(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
+	if len(s.Routes) > 0 {
+		tell(out, "\n%s of load balancers would have no cluster left:\n", countOf(int64(len(s.Routes)), "route"))
+		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+		tell(w, "  HOST\tPATH\tINGRESS\tSERVICE\n")
+		for _, r := range s.Routes[:min(rows, len(s.Routes))] {
+			tell(w, "  %s\t%s\t%s -n %s\t%s\n", cmp.Or(r.Host, "any"), cmp.Or(r.Path, "default backend"), r.Ingress, r.Namespace, r.Service)
+		}
+		_ = w.Flush() // nobody reads the error
+		if more := len(s.Routes) - rows; more > 0 {
+			tell(out, "  and %d more (--all shows them)\n", more)
+		}
+	}
+	if s.LoadBalancersLeft == nil {
+		return
+	}
+	tell(out, "\n%s of the federation would be lost, %d would be left:\n", countOf(int64(len(s.LoadBalancers)), "load balancer"), *s.LoadBalancersLeft)
+	for _, b := range s.LoadBalancers[:min(rows, len(s.LoadBalancers))] {
+		tell(out, "  %s (%s): %s\n", b.Name, strings.Trim(b.Region+"/"+b.Zone, "/"), joinSome(b.Addresses))
+	}
+	if more := len(s.LoadBalancers) - rows; more > 0 {
+		tell(out, "  and %d more (--all shows them)\n", more)
+	}
+	if *s.LoadBalancersLeft == 0 {
+		tell(out, "  No host of an Ingress of class %s would be answered.\n", v1beta1.IngressClassName)
 	}
 }

@@ -167,6 +167,9 @@ func TestReviewOnAScreen(t *testing.T) {
 			{Name: "web.shop.prod.svc.a.east.example.com.", Type: "A", Before: []string{"192.0.2.1"}},
 			{Name: "web.shop.prod.svc.a.east.example.com.", Type: "CNAME", After: []string{"web.shop.prod.svc.east.example.com."}},
 		},
+		Routes:            []v1beta1.RouteLoss{{Namespace: "shop", Ingress: "front", Service: "admin", Host: "www.example.com", Path: "/admin"}, {Namespace: "shop", Ingress: "front", Service: "db"}},
+		LoadBalancers:     []v1beta1.LoadBalancerLoss{{Name: "east-1", Region: "east", Zone: "a", Addresses: []string{"192.0.2.80", "2001:db8::80"}}, {Name: "east-2", Region: "east", Addresses: []string{"192.0.2.81"}}},
+		LoadBalancersLeft: new(int64),
 	}
 	var out strings.Builder
 	printReview(&out, s, maxRows)

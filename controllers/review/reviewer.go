@@ -19,6 +19,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/review/plan"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // Reviewer answers FailoverReviews in the apiserver's process. It reads all that it needs from the API, so that it
@@ -56,8 +57,8 @@ func (r *Reviewer) ReviewFailover(ctx context.Context, asked *v1beta1.FailoverRe
 	return nil
 }
 
-// namedResources are what has names in DNS.
-var namedResources = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"), networkingv1.SchemeGroupVersion.WithResource("ingresses")}
+// namedResources are what has names in DNS: Ingresses before the Services that they name.
+var namedResources = []schema.GroupVersionResource{networkingv1.SchemeGroupVersion.WithResource("ingresses"), corev1.SchemeGroupVersion.WithResource("services")}
 
 func (c *clients) readInput(ctx context.Context) (in plan.Input, err error) {
 	in.Now = time.Now()
@@ -79,26 +80,55 @@ func (c *clients) readInput(ctx context.Context) (in plan.Input, err error) {
 		}
 	}
 	for _, r := range namedResources {
-		if err := eachObject(ctx, c.client, r, adding(in.AddNamed)); err != nil {
+		if err := eachObject(ctx, c.client, r, adding(func(u *unstructured.Unstructured) { in.AddNamed(u); in.AddRouted(u) })); err != nil {
 			return in, err
 		}
 	}
-	return in, nil
+	return in, c.readRoutes(ctx, &in)
 }
 
+// readRoutes reads, where load balancers of the federation serve an Ingress, which of them are alive and who has which host.
+func (c *clients) readRoutes(ctx context.Context, in *plan.Input) (err error) {
+	if len(in.Routes.Ingresses) == 0 {
+		return nil
+	}
+	balancers, err := readData(ctx, c.kube, v1beta1.LoadBalancersConfigMap)
+	if err != nil {
+		return err
+	}
+	in.LoadBalancers = servicednsplan.ParseLoadBalancers(balancers)
+	hosts, err := readData(ctx, c.kube, v1beta1.DNSHostsConfigMap)
+	if err != nil {
+		return err
+	}
+	in.Routes.Kept = servicednsplan.ParseKept(hosts)
+	in.Routes.Grants, err = readAll[v1beta1.DNSNameGrant](ctx, c.client, v1beta1.DNSNameGrantsResource)
+	return err
+}
+
+// readInfo returns the configuration; nil if the federation does not publish it.
 func readInfo(ctx context.Context, kube kubernetes.Interface) (*v1beta1.Info, error) {
-	m, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+	data, err := readData(ctx, kube, v1beta1.InfoConfigMap)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	info, err := v1beta1.ParseInfo(data)
+	if err != nil {
+		return nil, err
+	}
+	return &info, nil
+}
+
+// readData returns what one of the federation's own ConfigMaps has; nil if it does not exist.
+func readData(ctx context.Context, kube kubernetes.Interface, name string) (map[string]string, error) {
+	m, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	info, err := v1beta1.ParseInfo(m.Data)
-	if err != nil {
-		return nil, err
-	}
-	return &info, nil
+	return m.Data, nil
 }
 
 // readAll reads all objects of one of our own kinds.

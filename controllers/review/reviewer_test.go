@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +23,7 @@ import (
 // federationOf returns clients of a federation with a ready cluster a, which has all three replicas of an object, and b.
 func federationOf(t *testing.T) (*dynamicfake.FakeDynamicClient, *fake.Clientset) {
 	t.Helper()
-	lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList"}
+	lists := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList"}
 	for _, k := range v1beta1.FederatedKinds {
 		lists[k.Resource] = k.Kind + "List"
 	}
@@ -85,5 +86,52 @@ func TestReviewer_SaysWhatCannotBeRead(t *testing.T) {
 	r := &Reviewer{}
 	if r.Use(client, kube); r.ReviewFailover(t.Context(), lossOf("a")) == nil {
 		t.Error("settings that cannot be read are no error")
+	}
+}
+
+// TestReviewer_ReadsRoutes: the Ingresses of load balancers, the Services that they name, and which load balancers are alive.
+func TestReviewer_ReadsRoutes(t *testing.T) {
+	client, kube := federationOf(t)
+	backend := map[string]any{"service": map[string]any{"name": "web", "port": map[string]any{"number": int64(80)}}}
+	for r, u := range map[schema.GroupVersionResource]map[string]any{
+		networkingv1.SchemeGroupVersion.WithResource("ingresses"): {
+			"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "front"},
+			"spec": map[string]any{"ingressClassName": v1beta1.IngressClassName, "defaultBackend": backend},
+		},
+		corev1.SchemeGroupVersion.WithResource("services"): {
+			"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"type": "LoadBalancer", "ports": []any{map[string]any{"port": int64(80)}}},
+			"metadata": map[string]any{"namespace": "shop", "name": "web", "annotations": map[string]any{v1beta1.ServiceIngressesAnnotation: `{"items":[{"cluster":"a","items":[{"ip":"192.0.2.1"}]}]}`}},
+		},
+	} {
+		if _, err := client.Resource(r).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: u}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alive := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.LoadBalancersConfigMap}, Data: map[string]string{"lb": `{"region":"east","addresses":["192.0.2.80"]}`}}
+	if err := kube.Tracker().Add(alive); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Tracker().Update(v1beta1.ClustersResource, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "metadata": map[string]any{"name": "a"},
+		"status": map[string]any{"region": "east", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+	}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	r, asked := &Reviewer{}, &v1beta1.FailoverReview{Spec: v1beta1.FailoverReviewSpec{Regions: []string{"east"}}}
+	r.Use(client, kube)
+	if err := r.ReviewFailover(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	if s := asked.Status; len(s.Routes) != 1 || s.Routes[0].Ingress != "front" || len(s.LoadBalancers) != 1 || s.LoadBalancersLeft == nil || *s.LoadBalancersLeft != 0 {
+		t.Errorf("routes %v, load balancers %v", s.Routes, s.LoadBalancers)
+	}
+	kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.(clienttesting.GetAction).GetName() == v1beta1.LoadBalancersConfigMap {
+			return true, nil, errors.New("away")
+		}
+		return false, nil, nil
+	})
+	if r.ReviewFailover(t.Context(), asked) == nil {
+		t.Error("load balancers that cannot be read are no error")
 	}
 }

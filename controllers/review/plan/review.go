@@ -8,6 +8,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failoverplan "federation/controllers/failover/plan"
+	loadbalancerplan "federation/controllers/loadbalancer/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/scheduler"
 )
@@ -20,6 +21,11 @@ type Input struct {
 	Objects []scheduler.Object
 	// Named are those with names in DNS.
 	Named []servicednsplan.Object
+	// Routes is what the federation's load balancers decide from, LoadBalancers are those that are alive.
+	Routes        loadbalancerplan.World
+	LoadBalancers []servicednsplan.LoadBalancer
+	// backends are the Services that the Ingresses of Routes name, as namespace/name.
+	backends map[string]bool
 	// Info is nil if the federation does not publish its configuration: then the review says nothing about DNS.
 	Info *v1beta1.Info
 	Now  time.Time
@@ -38,6 +44,10 @@ func Review(in Input, spec v1beta1.FailoverReviewSpec) (s v1beta1.FailoverReview
 		then = withDrained(in.Clusters, lost)
 	} else {
 		s.SuspendedReason = failoverplan.WhySuspended(in.Clusters, lost, in.failoverSettings(), in.Now)
+	}
+	if !spec.Drained {
+		s.Routes = routesLost(&in, then, lost)
+		s.LoadBalancers, s.LoadBalancersLeft = balancersLost(in.LoadBalancers, spec)
 	}
 	s.Records = recordChanges(in, then)
 	s.Moves = replicaMoves(in, then, lost)

@@ -61,6 +61,17 @@ type FailoverReviewStatus struct {
 	// +optional
 	// +listType=atomic
 	Records []RecordChange `json:"records,omitempty"`
+	// The hosts and paths of Ingresses of class federation for which no cluster would be left, sorted by Ingress, host and path.
+	// +optional
+	// +listType=atomic
+	Routes []RouteLoss `json:"routes,omitempty"`
+	// The federation's own load balancers in the lost zones and regions, sorted by name. A lost cluster takes none with it.
+	// +optional
+	// +listType=atomic
+	LoadBalancers []LoadBalancerLoss `json:"loadBalancers,omitempty"`
+	// How many of the load balancers that are alive would be left; not set if none would be lost.
+	// +optional
+	LoadBalancersLeft *int64 `json:"loadBalancersLeft,omitempty"`
 	// Replicas that would move, in sum.
 	// +optional
 	ReplicasMoved int64 `json:"replicasMoved,omitempty"`
@@ -116,4 +127,36 @@ type RecordChange struct {
 	// +optional
 	// +listType=atomic
 	After []string `json:"after,omitempty"`
+}
+
+// RouteLoss is a host and path that no cluster would serve.
+type RouteLoss struct {
+	// Namespace of the Ingress, and of the Service behind it.
+	Namespace string `json:"namespace"`
+	// Name of the Ingress.
+	Ingress string `json:"ingress"`
+	// Name of the Service.
+	Service string `json:"service"`
+	// Host that requests are for; empty for rules without one.
+	// +optional
+	Host string `json:"host,omitempty"`
+	// Path; empty for the default backend.
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// LoadBalancerLoss is a load balancer of the federation in a lost zone or region.
+type LoadBalancerLoss struct {
+	// Name of its Lease.
+	Name string `json:"name"`
+	// Region that it is in.
+	// +optional
+	Region string `json:"region,omitempty"`
+	// Zone that it is in.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Addresses that clients reach it at.
+	// +optional
+	// +listType=atomic
+	Addresses []string `json:"addresses,omitempty"`
 }

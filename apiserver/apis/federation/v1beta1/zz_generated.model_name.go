@@ -326,6 +326,11 @@ func (in JSONPatchOperation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LoadBalancerLoss) OpenAPIModelName() string {
+	return "federation.v1beta1.LoadBalancerLoss"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MissedDrill) OpenAPIModelName() string {
 	return "federation.v1beta1.MissedDrill"
 }
@@ -453,6 +458,11 @@ func (in ResourceSelector) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RolloutPolicy) OpenAPIModelName() string {
 	return "federation.v1beta1.RolloutPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RouteLoss) OpenAPIModelName() string {
+	return "federation.v1beta1.RouteLoss"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
