@@ -96,6 +96,8 @@ func controllersRules() []rbacv1.PolicyRule {
 		rule(inventoryGroup, change, "serviceexports/status"),
 		rule(inventoryGroup, reading, "serviceexports"),
 		rule("networking.k8s.io", []string{"get", "list", "watch", "create", "delete"}, "ipaddresses"),
+		rule("apps", []string{"get", "update", "patch"}, "deployments/scale", "replicasets/scale", "statefulsets/scale"), // of autoscalers at the federation, by the metrics
+		rule("", []string{"list"}, "pods"), rule("metrics.k8s.io", []string{"list"}, "pods"), // of these
 		rule("", []string{"create", "patch"}, "events"),
 		rule("events.k8s.io", []string{"create", "patch"}, "events"),
 		rule("coordination.k8s.io", []string{"get", "list", "watch", "create", "update", "patch", "delete"}, "leases"),

@@ -322,6 +322,7 @@ func (c *controllers) decide(ctx context.Context, from manager.Informers) error 
 	parts := m.Deciders()
 	maps.Copy(parts, map[string]manager.Part{
 		"clustersetip": c.clusterSetIPController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions, "loadbalancers": c.loadBalancers,
+		"autoscaling": c.autoscalers,
 	})
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return m.Run(ctx, from, plan.All, parts) }))

@@ -389,6 +389,8 @@ type Placement struct {
 	Clusters map[string]int64 `json:"clusters"`
 	// Everywhere: it goes to every cluster, to those that join later, too. Of objects whose replicas are not divided.
 	Everywhere bool `json:"everywhere,omitempty"`
+	// AtFederation: it goes to no cluster, because the federation itself acts on it: an autoscaler that scales for all clusters together.
+	AtFederation bool `json:"atFederation,omitempty"`
 	// Overflow has, by the name of the cluster, replicas that it would have had if it had had room.
 	Overflow map[string]int64 `json:"overflow,omitempty"`
 	// Unschedulable are replicas that fit nowhere.
@@ -465,6 +467,12 @@ func asJSON(v any) string {
 		return strconv.Quote(err.Error()) // cannot happen: maps of strings to integers
 	}
 	return string(b)
+}
+
+// StaysAtFederation reports whether an object goes to no cluster by its placement, because the federation acts on it.
+func StaysAtFederation(o metav1.Object) bool {
+	p := ParsePlacement(o.GetAnnotations()[PlacementAnnotation])
+	return p != nil && p.AtFederation
 }
 
 // ParsePlacement parses the placement annotation. It returns nil if there is none or it is invalid: then the decision
