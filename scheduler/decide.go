@@ -25,6 +25,9 @@ type Decision struct {
 	Moved string
 	// Cause describes why; "" if nothing changed.
 	Cause string
+	// TakesOver: clusters may have copies of an autoscaler that scales at the federation from now on. The placement must not be written
+	// before its workload asks for as many replicas as these have made: see TakeOver.
+	TakesOver bool
 	// Unreferred: the object goes nowhere, because nothing refers to it.
 	Unreferred bool
 	// LookAgain is how long the decision holds if nothing else changes; 0 means for ever.
@@ -79,6 +82,8 @@ func Decide(o Object, w *World, now time.Time) Decision {
 	case o.Finished:
 		d.keepFinishedJob()
 		return d.result
+	case d.scalesAtFederation():
+		d.keepAtFederation()
 	case !d.o.Divided && d.wants.policy == nil:
 		d.decideUngoverned()
 	default:
@@ -300,7 +305,7 @@ func (d *deciding) notes() []string {
 	switch {
 	case d.result.Unreferred:
 		return []string{Unreferred}
-	case d.result.Placement.Everywhere:
+	case d.result.Placement.Everywhere, d.result.Placement.AtFederation:
 		return nil
 	case len(d.seats) == 0 && d.o.Follow == nil:
 		return slices.Concat([]string{"no cluster is selected"}, d.notTogether(), d.unmet)
@@ -310,7 +315,7 @@ func (d *deciding) notes() []string {
 
 // equalPlacements reports whether two placements are equal, apart from their history.
 func equalPlacements(a, b *v1beta1.Placement) bool {
-	return a.Everywhere == b.Everywhere && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
+	return a.Everywhere == b.Everywhere && a.AtFederation == b.AtFederation && maps.Equal(a.Clusters, b.Clusters) && maps.Equal(a.Overflow, b.Overflow) && a.Unschedulable == b.Unschedulable &&
 		a.Policy == b.Policy && maps.Equal(a.Home, b.Home) && slices.Equal(a.Notes, b.Notes)
 }
 

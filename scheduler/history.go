@@ -77,6 +77,8 @@ func (d *deciding) cause() string {
 		return "nothing refers to it any more"
 	case d.follows():
 		return "what refers to it goes elsewhere: " + strings.Join(d.o.Followed, ", ")
+	case d.result.Placement.AtFederation != last.AtFederation:
+		return "spec.autoscaling of the policy changed"
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case d.o.Divided:

@@ -231,6 +231,9 @@ func (p *Plugin) warnOfAutoscaler(ctx context.Context, a admission.Attributes) [
 	}
 	for i := range list.Items {
 		if of := list.Items[i].Spec.ScaleTargetRef; of.Kind == kind.Kind && of.Name == a.GetName() {
+			if v1beta1.StaysAtFederation(&list.Items[i]) {
+				return []string{fmt.Sprintf("spec.replicas: HorizontalPodAutoscaler %s owns it, and changes it to what its metrics ask for", list.Items[i].Name)}
+			}
 			return []string{fmt.Sprintf("spec.replicas: HorizontalPodAutoscaler %s owns it: clusters keep the numbers that their autoscalers ask for", list.Items[i].Name)}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1beta1.AutoscalingPolicy{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_AutoscalingPolicy(ref),
 		v1beta1.Cluster{}.OpenAPIModelName():                     schema_apiserver_apis_federation_v1beta1_Cluster(ref),
 		v1beta1.ClusterAffinity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterAffinity(ref),
 		v1beta1.ClusterCapacity{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterCapacity(ref),
@@ -105,6 +106,26 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ServiceIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
 		v1beta1.SpreadConstraint{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
 		v1beta1.UnschedulablePods{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_AutoscalingPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AutoscalingPolicy says how HorizontalPodAutoscalers scale.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cluster (default) or Federation. Cluster: each cluster has a copy of the autoscaler, and minReplicas and maxReplicas hold there. Federation: minReplicas and maxReplicas hold for all clusters together, metrics are those of the pods in all of them, and the replicas are divided by the workload's placement.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -4304,6 +4325,13 @@ func schema_apiserver_apis_federation_v1beta1_Placement(ref common.ReferenceCall
 							Format:      "",
 						},
 					},
+					"atFederation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "AtFederation: it goes to no cluster, because the federation itself acts on it: an autoscaler that scales for all clusters together.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"overflow": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Overflow has, by the name of the cluster, replicas that it would have had if it had had room.",
@@ -4678,6 +4706,12 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref common.Ref
 							Ref:         ref(v1beta1.ReplicaPreferences{}.OpenAPIModelName()),
 						},
 					},
+					"autoscaling": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the HorizontalPodAutoscalers that the policy governs scale.",
+							Ref:         ref(v1beta1.AutoscalingPolicy{}.OpenAPIModelName()),
+						},
+					},
 					"tolerations": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -4746,7 +4780,7 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref common.Ref
 			},
 		},
 		Dependencies: []string{
-			v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.DNSSettings{}.OpenAPIModelName(), v1beta1.FailoverPolicy{}.OpenAPIModelName(), v1beta1.Override{}.OpenAPIModelName(), v1beta1.ReplicaPreferences{}.OpenAPIModelName(), v1beta1.ResourceSelector{}.OpenAPIModelName(), v1beta1.RolloutPolicy{}.OpenAPIModelName(), v1beta1.SpreadConstraint{}.OpenAPIModelName(), "k8s.io/api/core/v1.Toleration"},
+			v1beta1.AutoscalingPolicy{}.OpenAPIModelName(), v1beta1.ClusterAffinity{}.OpenAPIModelName(), v1beta1.DNSSettings{}.OpenAPIModelName(), v1beta1.FailoverPolicy{}.OpenAPIModelName(), v1beta1.Override{}.OpenAPIModelName(), v1beta1.ReplicaPreferences{}.OpenAPIModelName(), v1beta1.ResourceSelector{}.OpenAPIModelName(), v1beta1.RolloutPolicy{}.OpenAPIModelName(), v1beta1.SpreadConstraint{}.OpenAPIModelName(), "k8s.io/api/core/v1.Toleration"},
 	}
 }
 

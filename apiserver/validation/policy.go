@@ -47,6 +47,9 @@ func WarnOfPlacementPolicy(p *v1beta1.PlacementPolicy) (warnings []string) {
 	if f := p.Spec.Failover; f != nil && f.Disabled && (f.Failback != "" || f.GracePeriodSeconds != nil) {
 		warnings = append(warnings, "spec.failover: with disabled: true the rest of it counts for nothing")
 	}
+	if p.Spec.ScalesAtFederation() && !slices.ContainsFunc(p.Spec.ResourceSelectors, func(r v1beta1.ResourceSelector) bool { return r.Kind == "HorizontalPodAutoscaler" }) {
+		warnings = append(warnings, "spec.autoscaling: resourceSelectors name no HorizontalPodAutoscaler: it counts for nothing")
+	}
 	return warnings
 }
 
@@ -56,6 +59,7 @@ func validatePolicySpec(s *v1beta1.PlacementPolicySpec, path *field.Path) field.
 	errs = append(errs, validateSpread(s.SpreadConstraints, path.Child("spreadConstraints"))...)
 	errs = append(errs, validateWorkloadAffinity(s, path)...)
 	errs = append(errs, validatePreferences(s.ReplicaPreferences, path.Child("replicaPreferences"))...)
+	errs = append(errs, validateAutoscaling(s.Autoscaling, path.Child("autoscaling"))...)
 	if s.DNS != nil {
 		errs = append(errs, s.DNS.Validate(path.Child("dns"))...)
 		errs = append(errs, clusterNames(s.DNS.Clusters, path.Child("dns", "clusters"))...)
@@ -140,6 +144,15 @@ func validateWorkloadAffinity(s *v1beta1.PlacementPolicySpec, path *field.Path) 
 		}
 	}
 	return errs
+}
+
+var autoscalingScopes = []v1beta1.AutoscalingScope{v1beta1.AutoscalingScopeCluster, v1beta1.AutoscalingScopeFederation}
+
+func validateAutoscaling(a *v1beta1.AutoscalingPolicy, path *field.Path) field.ErrorList {
+	if a == nil || a.Scope == "" {
+		return nil
+	}
+	return oneOf(a.Scope, autoscalingScopes, path.Child("scope"))
 }
 
 func validateGroups(c v1beta1.SpreadConstraint, at *field.Path) (errs field.ErrorList) {

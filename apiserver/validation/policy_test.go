@@ -31,6 +31,7 @@ func TestGoodPolicies(t *testing.T) {
 priority: -5
 clusters: {names: [east-a], labelSelector: {matchExpressions: [{key: tier, operator: In, values: [gold]}]}, zones: [a, eu-west-1b], regions: [east]}
 workloadAffinity: Required
+autoscaling: {scope: Federation}
 spreadConstraints: [{spreadBy: Zone, minGroups: 2}, {spreadBy: Cluster, minGroups: 1, maxGroups: 3}, {spreadBy: Region, maxGroups: 1}]
 replicaPreferences: {rebalance: true, clusters: {east-a: {minReplicas: 1, maxReplicas: 5, weight: 2}, "*": {weight: 1}}}
 tolerations: [{operator: Exists}, {key: maintenance, value: soon, effect: NoSchedule}, {key: a.example/b, operator: Exists, effect: NoExecute}]
@@ -91,6 +92,7 @@ dns: {hosts: [a.example.com, a.example.com]}`: `spec.dns.hosts[1]: Duplicate val
 		goodSelector + "\nclusters: {names: [East], zones: [\"\"], regions: [a/b]}":                                                                         `spec.clusters.names[0]: Invalid value: "East";spec.clusters.zones[0]: Required value;spec.clusters.regions[0]: Invalid value: "a/b"`,
 		goodSelector + "\nspreadConstraints: [{spreadBy: Rack, minGroups: 1}]":                                                                              `spec.spreadConstraints[0].spreadBy: Unsupported value: "Rack": supported values: "Cluster", "Region", "Zone"`,
 		goodSelector + "\nspreadConstraints: [{spreadBy: Zone, minGroups: 3, maxGroups: 2}, {spreadBy: Zone, minGroups: -1, maxGroups: 0}, {minGroups: 1}]": `spec.spreadConstraints[0].maxGroups: Invalid value: 2: must be no less than minGroups;[1].spreadBy: Duplicate value;[1].minGroups: Invalid value: -1;[1].maxGroups: Invalid value: 0;[2].spreadBy: Required value`,
+		goodSelector + "\nautoscaling: {scope: Global}":                                                                                                     `spec.autoscaling.scope: Unsupported value: "Global": supported values: "Cluster", "Federation"`,
 		goodSelector + "\nworkloadAffinity: Always":                                                                                                         `spec.workloadAffinity: Unsupported value: "Always": supported values: "None", "Preferred", "Required"`,
 		goodSelector + "\nworkloadAffinity: Required\nspreadConstraints: [{spreadBy: Zone, minGroups: 3}, {spreadBy: Cluster, maxGroups: 2}]":               `spec.spreadConstraints[0].minGroups: Invalid value: 3: must be no more than the 2 clusters that maxGroups allows: with workloadAffinity Required all is in these`,
 		goodSelector + "\nspreadConstraints: [{spreadBy: Zone}]":                                                                                            `spec.spreadConstraints[0]: Required value: say minGroups, maxGroups or both`,

@@ -28,14 +28,16 @@ const (
 
 // intent is a decision on its way to the object, until the caches have it.
 type intent struct {
-	u        *unstructured.Unstructured // the version that was decided
-	value    string                     // of the annotation; "" for none
-	was      string                     // the value that it replaces
-	first    bool                       // there was no placement before
-	quiet    bool                       // without an event
-	decision scheduler.Decision
-	done     bool // it is written,
-	left     resourceversion.Left
+	u     *unstructured.Unstructured // the version that was decided
+	value string                     // of the annotation; "" for none
+	was   string                     // the value that it replaces
+	first bool                       // there was no placement before
+	quiet bool                       // without an event
+	// takesOver: see scheduler.Decision. It holds for a later decision, too, as long as this one is not written.
+	takesOver bool
+	decision  scheduler.Decision
+	done      bool // it is written,
+	left      resourceversion.Left
 }
 
 // intents are the intents of all objects.
@@ -47,10 +49,12 @@ type intents struct {
 func (i *intents) put(k key, in *intent) {
 	i.Lock()
 	defer i.Unlock()
-	in.was = placementOf(in.u)
+	in.was, in.takesOver = placementOf(in.u), in.decision.TakesOver
 	if before := i.of[k]; before != nil && before.u.GetUID() == in.u.GetUID() {
 		if in.was = before.was; before.done {
 			in.was = before.value
+		} else {
+			in.takesOver = (in.takesOver || before.takesOver) && in.decision.Placement.AtFederation
 		}
 	}
 	i.of[k] = in
@@ -115,6 +119,16 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	in := c.intents.get(k)
 	if in == nil || in.done {
 		return nil
+	}
+	if in.takesOver {
+		ready, err := c.takeOver(ctx, in.u)
+		if err != nil {
+			return err
+		}
+		if !ready {
+			c.write.AddAfter(k, retryAfter)
+			return nil
+		}
 	}
 	version, err := c.patchPlacement(ctx, k, in)
 	switch {

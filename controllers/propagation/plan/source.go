@@ -101,6 +101,9 @@ func (s Source) Wanted(t Target) (presence Presence, number *int64, reason strin
 	case s.Placement.Policy != "" && s.Policy == nil:
 		return Undecided, nil, fmt.Sprintf("waits for policy %s", s.Placement.Policy)
 	}
+	if s.Placement.AtFederation {
+		return Absent, nil, "the federation acts on it, for all clusters together"
+	}
 	share := s.Share(t.Cluster.Name)
 	if refuses != "" {
 		share = 0
@@ -194,8 +197,10 @@ func (s Source) hasAutoscaler(t Target) bool {
 
 // Comes reports whether the copy of an autoscaler of the federation should be in a cluster. One that is being deleted
 // counts until it is gone everywhere: then all numbers are the placement's at once, and the clusters have no less than
-// is requested.
-func (s Source) Comes(t Target) bool { return s.leaving() || s.Goes(t) }
+// is requested. One that stays at the federation is in none.
+func (s Source) Comes(t Target) bool {
+	return s.leaving() && (s.Placement == nil || !s.Placement.AtFederation) || s.Goes(t)
+}
 
 // autoscalersLeave reports whether all autoscalers of the object are being deleted: the numbers that they have left in clusters are no
 // request any more.

@@ -119,7 +119,11 @@ func daemonSetStatus(federated *unstructured.Unstructured, copies []Copy) map[st
 }
 
 func autoscalerStatus(federated *unstructured.Unstructured, copies []Copy) map[string]any {
+	if v1beta1.StaysAtFederation(federated) {
+		return map[string]any{} // who scales by it there writes it
+	}
 	status := sumFields("currentReplicas", "desiredReplicas")(federated, copies)
+	status["currentMetrics"] = nil // of when it scaled at the federation
 	if at := latestTime(copies, "lastScaleTime"); at != "" {
 		status["lastScaleTime"] = at
 	}

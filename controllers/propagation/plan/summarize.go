@@ -245,6 +245,8 @@ func propagatedCondition(federated *unstructured.Unstructured, copies []Copy) ma
 	}
 	if len(not) > 0 {
 		message = joinBounded(not)
+	} else if v1beta1.StaysAtFederation(federated) {
+		message = "it goes to no cluster: the federation acts on it, for all clusters together"
 	} else if by := autoscaledClusters(copies); len(by) > 0 {
 		message += "; autoscalers own the number of replicas in " + joined(by, ", ") + ": spec.replicas is not asked for there"
 	}

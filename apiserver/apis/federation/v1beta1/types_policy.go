@@ -59,6 +59,10 @@ type PlacementPolicySpec struct {
 	// +optional
 	ReplicaPreferences *ReplicaPreferences `json:"replicaPreferences,omitempty"`
 
+	// How the HorizontalPodAutoscalers that the policy governs scale.
+	// +optional
+	Autoscaling *AutoscalingPolicy `json:"autoscaling,omitempty"`
+
 	// Taints of clusters that do not keep the objects away.
 	// +optional
 	// +listType=atomic
@@ -156,6 +160,32 @@ const (
 	// WorkloadAffinityNone: objects with few replicas are spread over the clusters.
 	WorkloadAffinityNone WorkloadAffinity = "None"
 )
+
+// AutoscalingScope says what a HorizontalPodAutoscaler scales.
+type AutoscalingScope string
+
+// Scopes of autoscalers.
+const (
+	// AutoscalingScopeCluster: each cluster has a copy of the autoscaler, which scales the copy of the workload there.
+	AutoscalingScopeCluster AutoscalingScope = "Cluster"
+	// AutoscalingScopeFederation: the federation scales the workload as a whole, by the metrics of its pods in all clusters. No cluster
+	// has the autoscaler.
+	AutoscalingScopeFederation AutoscalingScope = "Federation"
+)
+
+// AutoscalingPolicy says how HorizontalPodAutoscalers scale.
+type AutoscalingPolicy struct {
+	// Cluster (default) or Federation. Cluster: each cluster has a copy of the autoscaler, and minReplicas and maxReplicas hold there.
+	// Federation: minReplicas and maxReplicas hold for all clusters together, metrics are those of the pods in all of them, and the
+	// replicas are divided by the workload's placement.
+	// +optional
+	Scope AutoscalingScope `json:"scope,omitempty"`
+}
+
+// ScalesAtFederation reports whether autoscalers that the policy governs scale for all clusters together.
+func (s *PlacementPolicySpec) ScalesAtFederation() bool {
+	return s.Autoscaling != nil && s.Autoscaling.Scope == AutoscalingScopeFederation
+}
 
 // Failback says how replicas come back to a cluster that has returned.
 type Failback string

@@ -6,6 +6,11 @@
 package v1beta1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AutoscalingPolicy) OpenAPIModelName() string {
+	return "federation.v1beta1.AutoscalingPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Cluster) OpenAPIModelName() string {
 	return "federation.v1beta1.Cluster"
 }
