@@ -49,6 +49,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DrillProbeResult{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_DrillProbeResult(ref),
 		v1beta1.DrillProbeService{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_DrillProbeService(ref),
 		v1beta1.DrillReport{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillReport(ref),
+		v1beta1.DrillSample{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_DrillSample(ref),
 		v1beta1.DrillTurn{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DrillTurn(ref),
 		v1beta1.DrillUndo{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DrillUndo(ref),
 		v1beta1.DrillWindows{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillWindows(ref),
@@ -2141,6 +2142,25 @@ func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCa
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"),
 						},
 					},
+					"samples": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "How it went, from the fault on: a sample where something had changed, at most 120. Where there would be more, each holds for longer.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.DrillSample{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"objectives": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -2190,7 +2210,58 @@ func schema_apiserver_apis_federation_v1beta1_DrillReport(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			v1beta1.DrillEarlier{}.OpenAPIModelName(), v1beta1.DrillMarks{}.OpenAPIModelName(), v1beta1.DrillObjective{}.OpenAPIModelName(), v1beta1.DrillPrediction{}.OpenAPIModelName(), v1beta1.DrillProbeResult{}.OpenAPIModelName(), v1beta1.DrillWorkloads{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+			v1beta1.DrillEarlier{}.OpenAPIModelName(), v1beta1.DrillMarks{}.OpenAPIModelName(), v1beta1.DrillObjective{}.OpenAPIModelName(), v1beta1.DrillPrediction{}.OpenAPIModelName(), v1beta1.DrillProbeResult{}.OpenAPIModelName(), v1beta1.DrillSample{}.OpenAPIModelName(), v1beta1.DrillWorkloads{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_DrillSample(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DrillSample is how a drill stood at a moment, and until the next sample.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"afterMilliseconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long after the fault, in milliseconds.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are ready, of those that objects ask for, in all clusters that the federation sees.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inScope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed in the scope.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inDNS": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Record sets, of those that are followed, that have an address of the scope.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Questions of all probes that have failed so far.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"afterMilliseconds", "ready"},
+			},
+		},
 	}
 }
 

@@ -69,6 +69,9 @@ func Next(of *v1beta1.FailoverDrill, w *World) Step {
 	default:
 		d.step.Release = true
 	}
+	if d.UnderWay() {
+		d.takeSample()
+	}
 	return d.step
 }
 
@@ -179,6 +182,7 @@ func (d *drill) predict() {
 	}
 	r.Workloads.NotReadyBefore, r.Workloads.LeastReadyPercent = d.notReady(), 100
 	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
+	r.Earlier = d.compareEarlier() // of a drill that runs, too
 }
 
 // scopeClusters returns the existing clusters of the drill.

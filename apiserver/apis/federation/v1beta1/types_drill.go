@@ -323,6 +323,10 @@ type DrillReport struct {
 	// When that was noted.
 	// +optional
 	ProbesAt *metav1.MicroTime `json:"probesAt,omitempty"`
+	// How it went, from the fault on: a sample where something had changed, at most 120. Where there would be more, each holds for longer.
+	// +optional
+	// +listType=atomic
+	Samples []DrillSample `json:"samples,omitempty"`
 	// The objectives, each with what was measured.
 	// +optional
 	// +listType=atomic
@@ -441,6 +445,23 @@ type DrillPrediction struct {
 	// +optional
 	// +listType=atomic
 	Moves []ReplicaMove `json:"moves,omitempty"`
+}
+
+// DrillSample is how a drill stood at a moment, and until the next sample.
+type DrillSample struct {
+	// How long after the fault, in milliseconds.
+	AfterMilliseconds int64 `json:"afterMilliseconds"`
+	// Replicas that are ready, of those that objects ask for, in all clusters that the federation sees.
+	Ready int64 `json:"ready"`
+	// Replicas that are placed in the scope.
+	// +optional
+	InScope int64 `json:"inScope,omitempty"`
+	// Record sets, of those that are followed, that have an address of the scope.
+	// +optional
+	InDNS int32 `json:"inDNS,omitempty"`
+	// Questions of all probes that have failed so far.
+	// +optional
+	Failed int64 `json:"failed,omitempty"`
 }
 
 // DrillObjective is an objective and what was measured.

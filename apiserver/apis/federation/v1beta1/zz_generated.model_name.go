@@ -191,6 +191,11 @@ func (in DrillReport) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DrillSample) OpenAPIModelName() string {
+	return "federation.v1beta1.DrillSample"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillTurn) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillTurn"
 }
