@@ -30,8 +30,9 @@ import (
 
 // browser is one tab of a browser of its own. All that is used of chromedp is in this file.
 type browser struct {
-	t   *testing.T
-	ctx context.Context
+	t      *testing.T
+	ctx    context.Context
+	scheme string // light or dark
 
 	mu       sync.Mutex
 	requests []string // URLs
@@ -53,7 +54,7 @@ const noted = `window.violations = []; addEventListener("securitypolicyviolation
 // startBrowser starts a browser, which the test's end ends. flags are more of chromium's.
 func startBrowser(t *testing.T, l look, flags ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
-	b := &browser{t: t}
+	b := &browser{t: t, scheme: "light"}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(int(l.width), int(l.height)),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("no-proxy-server", true))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
@@ -62,17 +63,22 @@ func startBrowser(t *testing.T, l look, flags ...chromedp.ExecAllocatorOption) *
 	t.Cleanup(func() { cancel(); closeTab(); end() })
 	b.ctx = ctx
 	must(t, chromedp.Listen(ctx, b.note))
-	scheme := "light"
 	if l.dark {
-		scheme = "dark"
+		b.scheme = "dark"
 	}
 	b.do(chromedp.EmulateViewport(l.width, l.height))
 	call(b, network.Enable, network.EnableParams{})
 	call(b, runtime.Enable, cdp.Empty{})
 	call(b, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.onMedium("")
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted})
 	return b
+}
+
+// onMedium has pages look as on a medium: print, or "" for a screen.
+func (b *browser) onMedium(medium string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: medium, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: b.scheme}}})
 }
 
 // call sends a command of the protocol.
@@ -214,6 +220,14 @@ func (b *browser) picture(path string) {
 	small, err := fewColours(seen)
 	must(b.t, err)
 	must(b.t, os.WriteFile(path, small, 0o644))
+}
+
+// printed returns the page as PDF, as it comes out of a printer with its own size of paper.
+func (b *browser) printed() []byte {
+	b.t.Helper()
+	pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PreferCSSPageSize: new(true)})
+	must(b.t, err)
+	return pdf.Data
 }
 
 // checkClean fails the test for exceptions, violations of the policy, and requests that leave the origin.

@@ -43,33 +43,16 @@ func seedFew(t *testing.T, s *server) {
 	short := []metav1.Condition{{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, Message: "8 of 410 replicas would fit nowhere", LastTransitionTime: drilled}}
 	must(t, f.readiness(v1beta1.FailoverReadinessSpec{Zone: "region-a/a"}, v1beta1.FailoverReadinessStatus{
 		Conditions: survived, Clusters: 2, Objects: 212, Replicas: 1310, Placed: 1310, Names: &v1beta1.ReadinessNames{Served: 96, Survive: 96}, Headroom: &v1beta1.ReadinessHeadroom{Percent: 38, Resource: "cpu", Cluster: "b-a-00"},
-		LastDrill: &v1beta1.ReadinessDrill{Name: "weekly-47", Method: "Shift", Outcome: "Succeeded", FinishedAt: drilled},
+		LastDrill: &v1beta1.ReadinessDrill{Name: "weekly-47", Method: "Isolate", Outcome: "Succeeded", FinishedAt: drilled},
 	}))
 	must(t, f.readiness(v1beta1.FailoverReadinessSpec{Zone: "region-b/b"}, v1beta1.FailoverReadinessStatus{Conditions: short, Clusters: 2, Objects: 31, Replicas: 410, Placed: 402, Unschedulable: 8}))
 	for i, reason := range []string{"ClusterFailedOver", "ClusterNotReady"} {
 		must(t, f.event("default", corev1.ObjectReference{Kind: "Cluster", Name: "b-b-00", APIVersion: v1beta1.SchemeGroupVersion.String()}, reason, fmt.Sprintf("not ready for longer than the grace period of %ds", 30+i)))
 	}
 	must(t, f.event("shop", corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web", APIVersion: "apps/v1"}, "Placed", "30 replicas in 3 clusters"))
-	must(t, f.drill("weekly-47", drilled))
-}
-
-// drill makes a drill that has succeeded.
-func (f *fleet) drill(name string, ended metav1.Time) error {
-	at := func(ms int) *metav1.MicroTime {
-		return new(metav1.NewMicroTime(ended.Add(-12*time.Minute + time.Duration(ms)*time.Millisecond)))
+	for week := range 7 {
+		must(t, f.drilled(fmt.Sprintf("weekly-%d", 47-week), drilled.Add(-time.Duration(7*week)*24*time.Hour)))
 	}
-	d := &v1beta1.FailoverDrill{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1beta1.FailoverDrillSpec{Scope: v1beta1.FailoverDrillScope{Zones: []string{"region-a/a"}}, Method: v1beta1.DrillShift, Reason: "as each week"},
-	}
-	return f.withStatus(f.admin, unstructuredOf(d), v1beta1.FailoverDrillStatus{
-		Phase: v1beta1.DrillFinished, Outcome: v1beta1.DrillSucceeded, Reason: v1beta1.DrillCompleted, Message: "it held in full, and left nothing behind", Clusters: []string{"a-a-00", "a-a-01"},
-		Report: &v1beta1.DrillReport{
-			Marks:      v1beta1.DrillMarks{Injected: at(0), OutOfDNS: at(3800), LastUse: at(34_400), Recovering: at(600_000), BackReady: at(604_000), BackInDNS: at(609_000), Clean: at(640_000)},
-			Workloads:  v1beta1.DrillWorkloads{Objects: 212, Replicas: 1310, LeastReadyPercent: 100},
-			Objectives: []v1beta1.DrillObjective{{Name: "outOfDNSSeconds", Limit: 10, Measured: new(int32(4)), Met: true}},
-		},
-	}, v1beta1.FailoverDrillsResource)
 }
 
 // origin returns the scheme and host of an address.

@@ -3,7 +3,7 @@ import {html, render} from "./vendor/lit-html/lit-html.js";
 import {del, get, post} from "./api.js";
 import {hashOf, kinds, pages, route} from "./state.js";
 import {Answer, Store} from "./store.js";
-import {drill, drills} from "./views/drill.js";
+import {drills} from "./views/drill.js";
 import {runList} from "./views/dialogs.js";
 import {events, eventTime, selectorOf} from "./views/events.js";
 import {failover, reviewSpec, scopeOf} from "./views/failover.js";
@@ -12,12 +12,13 @@ import {kindOf, lists, namespaceOf, pageSize} from "./views/lists.js";
 import {login} from "./views/login.js";
 import {overview} from "./views/overview.js";
 import {empty} from "./views/parts.js";
+import {drill} from "./views/report.js";
 import {service} from "./views/service.js";
 import {workload} from "./views/workload.js";
 
 const store = new Store(draw);
 const state = {
-  store, route: route(location.hash), now: Date.now(), theme: localStorage.getItem("theme") ?? "", note: "", open: "", cell: "",
+  store, route: route(location.hash), now: Date.now(), narrow: false, theme: localStorage.getItem("theme") ?? "", note: "", open: "", cell: "",
   user: "", groups: [], login: undefined, session: false, ownNamespace: "", can: {clusters: false, drills: false},
   search: "", found: undefined, asked: undefined, typed: "", preview: undefined, runs: [],
   act: {},
@@ -28,6 +29,7 @@ const unknown = () => empty("There is no such page.", "The address may be of ano
 const page = (s) => s.login ? login(s) : html`${(views[s.route.path[0] ?? ""] ?? unknown)(s)}${runList(s)}`;
 
 let drawing = false;
+let printing = false; // on paper a chart is as wide as on a desk
 let marked = false;
 function draw() {
   if (drawing) return;
@@ -38,6 +40,7 @@ function draw() {
 function drawNow() {
   drawing = false;
   state.now = Date.now();
+  state.narrow = innerWidth < 700 && !printing;
   if (store.clusters.error?.code === 401 && introduced && !state.login) askLogin();
   render(frame(state, page), root);
   showDialogs();
@@ -80,6 +83,7 @@ Object.assign(state.act, {
   copy: async (text) => {
     await navigator.clipboard.writeText(text).then(() => note("Copied."), () => note("The browser did not let it be copied."));
   },
+  print: () => print(),
   nextTheme: () => {
     state.theme = {"": "light", light: "dark", dark: ""}[state.theme] ?? "";
     localStorage.setItem("theme", state.theme);
@@ -304,6 +308,7 @@ applyTheme();
 addEventListener("hashchange", turn);
 addEventListener("keydown", key);
 document.addEventListener("visibilitychange", look);
+for (const when of ["beforeprint", "afterprint"]) addEventListener(when, () => ((printing = when === "beforeprint"), drawNow()));
 setInterval(draw, 1000);
 look();
 turn();

@@ -15,6 +15,15 @@ export function span(ms) {
   return `${Math.floor(s / 86400)}d`;
 }
 
+/** Returns a time span of ms more exactly: "3.6 s", "12 s", "30 min"; "" where it is none. */
+export function duration(ms) {
+  if (Number.isNaN(ms)) return "";
+  if (ms > 0 && ms < 60_000 && ms % 1000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
+  const s = Math.round(ms / 1000);
+  return s % 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s / 60} min`;
+}
+
 /** Returns a number with thin spaces between thousands. @param {number} n */
 export const number = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 

@@ -31,7 +31,7 @@ const providers = (state, view) => (view.providers?.length ? html`<p class="prov
 /** The page of a Service, #/service/NAMESPACE/NAME. */
 export function service(state) {
   const [, namespace = "", name = ""] = state.route.path;
-  return html`${title(html`<span class="kind">Service</span> ${namespace}/${name}`)}
+  return html`${title(html`<span class="kind">Service </span>${namespace}/${name}`)}
     ${cli(`kubectl federation dns service/${quoted(name)} -n ${quoted(namespace)}`, state.act.copy)}
     ${answered(state.store.page, "what its names answer", ({dns, dnsError, explained, explainError}) => html`
       ${dns ? html`${providers(state, dns)}${names(state, dns)}` : dnsError?.code === 422 ? empty("It has no name in DNS.", dnsError.message) : failure(dnsError)}

@@ -79,7 +79,7 @@ export const explainCommand = (object, namespace) => `kubectl federation explain
 export function workload(state) {
   const [, resource = "", namespace = "", name = ""] = state.route.path;
   const kind = state.store.page?.data?.kind ?? resource.split(".")[0];
-  return html`${title(html`<span class="kind">${kind}</span> ${namespace ? `${namespace}/` : ""}${name}`)}
+  return html`${title(html`<span class="kind">${kind} </span>${namespace ? `${namespace}/` : ""}${name}`)}
     ${cli(explainCommand(`${resource}/${name}`, namespace), state.act.copy)}
     ${answered(state.store.page, "what the clusters say", (x) => explanation(state, x))}`;
 }
