@@ -63,12 +63,12 @@ export class Feed {
     this.changed();
   }
 
-  /** Watches until the stream ends, and returns the version that it came to. */
+  /** Watches until the stream ends, and returns the version that it came to. What was missed comes first: where nothing comes, nothing was. */
   async #watch(version, signal) {
     const quiet = new AbortController();
     let timer = setTimeout(() => quiet.abort(), silence);
     try {
-      await watch(this.path, version, AbortSignal.any([signal, quiet.signal]), (event) => {
+      await watch(this.path, version, AbortSignal.any([signal, quiet.signal]), () => this.#current(), (event) => {
         clearTimeout(timer);
         timer = setTimeout(() => quiet.abort(), silence);
         if (event.type === "ERROR") throw new APIError(event.object?.code ?? 500, event.object?.message ?? "the watch failed");
