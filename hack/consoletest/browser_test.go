@@ -10,12 +10,14 @@ import (
 	"image/png"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -32,6 +34,7 @@ import (
 type browser struct {
 	t      *testing.T
 	ctx    context.Context
+	end    func()
 	scheme string // light or dark
 
 	mu       sync.Mutex
@@ -60,8 +63,8 @@ func startBrowser(t *testing.T, l look, flags ...chromedp.ExecAllocatorOption) *
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
-	t.Cleanup(func() { cancel(); closeTab(); end() })
-	b.ctx = ctx
+	b.ctx, b.end = ctx, sync.OnceFunc(func() { cancel(); closeTab(); end() })
+	t.Cleanup(b.end)
 	must(t, chromedp.Listen(ctx, b.note))
 	if l.dark {
 		b.scheme = "dark"
@@ -228,6 +231,44 @@ func (b *browser) printed() []byte {
 	pdf, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PreferCSSPageSize: new(true)})
 	must(b.t, err)
 	return pdf.Data
+}
+
+// spans are times that depend on when a page is looked at.
+var spans = regexp.MustCompile(`\b\d+(s|m|h|d)\b|\d\d? \w{3} \d{4}, \d\d:\d\d:\d\d|\d\d:\d\d:\d\d`)
+
+// tree returns what a screen reader is told of the page: roles, names, and descriptions.
+func (b *browser) tree() string {
+	b.t.Helper()
+	all, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	must(b.t, err)
+	nodes := map[accessibility.NodeID]*accessibility.Node{}
+	for _, n := range all.Nodes {
+		nodes[n.NodeID] = n
+	}
+	word := func(v *accessibility.Value) (text string) {
+		if v != nil {
+			_ = json.Unmarshal(v.Value, &text) // what is no text has none
+		}
+		return text
+	}
+	var out strings.Builder
+	var tell func(id accessibility.NodeID, depth int, above string)
+	tell = func(id accessibility.NodeID, depth int, above string) {
+		n := nodes[id]
+		if n == nil {
+			return
+		}
+		role, name := word(n.Role), word(n.Name)
+		if silent := n.Ignored || slices.Contains([]string{"generic", "none", "InlineTextBox"}, role) || role == "StaticText" && name == above; !silent {
+			fmt.Fprintln(&out, strings.TrimRight(strings.Join([]string{strings.Repeat("  ", depth) + role, name, word(n.Description)}, " "), " "))
+			depth, above = depth+1, name
+		}
+		for _, child := range n.ChildIDs {
+			tell(child, depth, above)
+		}
+	}
+	tell(all.Nodes[0].NodeID, 0, "")
+	return spans.ReplaceAllString(out.String(), "TIME")
 }
 
 // checkClean fails the test for exceptions, violations of the policy, and requests that leave the origin.

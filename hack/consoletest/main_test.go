@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,14 +40,22 @@ type server struct {
 	kube   kubernetes.Interface
 	fleet  *fleet
 	config string // the administrator's kubeconfig
+	end    func() // ends it, before the test's end
 }
 
 // startServer starts an apiserver, which the test's end ends.
 func startServer(t *testing.T, flags ...string) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir()}
+	s.start(t, append([]string{"--secure-port", "0"}, flags...)...)
+	return s
+}
+
+// start starts the server, on what it had before if it was ended.
+func (s *server) start(t *testing.T, flags ...string) {
+	t.Helper()
 	s.config = filepath.Join(s.dir, "admin.kubeconfig")
-	process(t, "ready;", bin+"federation", append([]string{"apiserver", "--data-dir", s.dir, "--secure-port", "0"}, flags...)...)
+	_, s.end = process(t, "ready;", bin+"federation", append([]string{"apiserver", "--data-dir", s.dir}, flags...)...)
 	s.admin = s.configOf(t, s.config)
 	var err error
 	s.kube, err = kubernetes.NewForConfig(s.admin)
@@ -56,7 +65,6 @@ func startServer(t *testing.T, flags ...string) *server {
 	must(t, err)
 	s.fleet.controllers, err = dynamic.NewForConfig(s.configOf(t, filepath.Join(s.dir, "controllers.kubeconfig")))
 	must(t, err)
-	return s
 }
 
 func (s *server) configOf(t *testing.T, path string) *rest.Config {
@@ -70,12 +78,12 @@ func (s *server) configOf(t *testing.T, path string) *rest.Config {
 // console starts `kubectl federation console` and returns the address that it prints.
 func (s *server) console(t *testing.T, flags ...string) string {
 	t.Helper()
-	line := process(t, "console: ", bin+"kubectl-federation", append([]string{"console", "--no-browser", "--kubeconfig", s.config}, flags...)...)
+	line, _ := process(t, "console: ", bin+"kubectl-federation", append([]string{"console", "--no-browser", "--kubeconfig", s.config}, flags...)...)
 	return strings.TrimSpace(strings.TrimPrefix(line, "console: "))
 }
 
-// process starts a program, waits for a line that contains until, and returns it. The test's end ends the program.
-func process(t *testing.T, until, name string, args ...string) string {
+// process starts a program, waits for a line that contains until, and returns it. The test's end ends the program, if end has not.
+func process(t *testing.T, until, name string, args ...string) (line string, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -103,15 +111,16 @@ func process(t *testing.T, until, name string, args ...string) string {
 		}
 		ended <- errors.Join(lines.Err(), cmd.Wait())
 	}()
-	t.Cleanup(func() { cancel(); <-ended })
+	end = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(end)
 	select {
-	case line := <-found:
-		return line
+	case line = <-found:
+		return line, end
 	case err := <-ended:
 		ended <- nil
 		t.Fatalf("%s %s ended: %v\n%s", name, strings.Join(args, " "), err, strings.Join(last, "\n"))
 	case <-time.After(time.Minute):
 		t.Fatalf("%s %s did not print %q within a minute", name, strings.Join(args, " "), until)
 	}
-	return ""
+	return "", end
 }
