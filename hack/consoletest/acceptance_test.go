@@ -348,3 +348,69 @@ func TestTheTreeOfScreenReaders(t *testing.T) {
 		}
 	}
 }
+
+// tabTo presses Tab until the focus is on what an expression says of e; on its way the focus can always be seen.
+func (b *browser) tabTo(expression string) {
+	b.t.Helper()
+	for range 80 {
+		b.press("Tab")
+		var at struct {
+			There, Seen bool
+			What        string
+		}
+		b.eval(fmt.Sprintf(`((e) => ({There: Boolean(%s), Seen: e === document.body || e.matches(":focus-visible") && getComputedStyle(e).outlineStyle !== "none" && e.checkVisibility(), What: e.outerHTML.slice(0, 100)}))(document.activeElement)`, expression), &at)
+		if !at.Seen {
+			b.t.Errorf("the focus cannot be seen on %s", at.What)
+		}
+		if at.There {
+			return
+		}
+	}
+	b.t.Fatalf("Tab never comes to %s", expression)
+}
+
+// TestDrillsByKeyboard asks what would happen, begins a drill and aborts it without a mouse. With TestKeyboardAlone, which drains, it is acceptance
+// test 18 of the console.
+func TestDrillsByKeyboard(t *testing.T) {
+	s := startServer(t)
+	must(t, s.fleet.clusters(4, nil), s.fleet.info())
+	b := startBrowser(t, desk)
+	b.open(s.console(t))
+	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	b.press("g", "f")
+	b.waitText("What if …")
+	b.tabTo(`e.name === "scope"`)
+	b.press("Down")
+	b.tabTo(`e.innerText === "Ask"`)
+	b.press("Enter")
+	b.waitText("If region-a/b were lost")
+	b.wait(`[...document.querySelectorAll("main .button")].some((e) => e.innerText.startsWith("Drill this"))`)
+	b.tabTo(`e.innerText?.startsWith("Drill this")`)
+	b.press("Enter")
+	b.waitText("Begin a drill")
+	b.tabTo(`e.name === "method"`)
+	b.press("i")
+	b.tabTo(`e.name === "reason"`)
+	b.press("t", "r", "y")
+	b.tabTo(`e.name === "name"`)
+	b.press("b", "y", "-", "k", "e", "y")
+	b.tabTo(`e.innerText?.startsWith("Begin")`)
+	b.press("Enter")
+	b.wait(`document.getElementById("act").open`)
+	b.tabTo(`e.id === "typed"`)
+	b.press(append(strings.Split("region-a/b", ""), "Enter")...)
+	b.wait(`!document.getElementById("act").open`)
+	b.wait(`document.activeElement.innerText?.startsWith("Begin")`) // the focus is back
+	s.drillText(t, "by-key")
+	if d := s.getDrill(t, "by-key"); d.Spec.Method != v1beta1.DrillIsolation || !slices.Equal(d.Spec.Scope.Zones, []string{"region-a/b"}) || d.Spec.Reason != "try" {
+		t.Errorf("the keyboard made %+v", d.Spec)
+	}
+	s.setDrill(t, "by-key", v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillHolding, Clusters: []string{"a-b-00"}})
+	b.wait(`document.querySelector(".band")`)
+	b.tabTo(`e.innerText === "by-key"`)
+	b.press("Enter")
+	b.wait(`document.querySelector("main .title .danger")`)
+	b.tabTo(`e.matches("main .title .danger")`)
+	b.press("Enter")
+	s.until(t, "it is aborted", func() bool { return s.getDrill(t, "by-key").Status.Abort != nil })
+}
