@@ -91,10 +91,13 @@ func TestHostileNames(t *testing.T) {
 	for _, p := range payloads {
 		must(t, s.fleet.event("default", corev1.ObjectReference{Kind: "Cluster", Name: p, APIVersion: "v1"}, strings.Map(letters, p), p))
 	}
+	must(t, s.fleet.hostileDrill(payloads))
 	address := s.console(t)
 	b := startBrowser(t, desk)
 	b.open(address)
 	b.waitText(payloads[0])
+	b.show("#/drill/hostile")
+	b.wait(fmt.Sprintf(`document.querySelector(".report")?.innerText.includes(%s) && document.querySelectorAll("svg[role=img]").length === 2`, quote(payloads[5])))
 	for _, hash := range []string{"#/?show=a-a-00", "#/workload/deployments.apps/shop/web", "#/workload/javascript:hurt=1/x/y", "#/events", "#/events?cluster=" + payloads[1], "#/failover?cluster=" + payloads[0], "#/" + payloads[0], "#/workloads?namespace=" + payloads[3]} {
 		b.show(hash)
 		b.wait(`!document.querySelector("main .loading")`)
