@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the units of hack/manifests under a real systemd, with all their sandbox options: that of one process, then those of three. Each is installed by the commands at its
-# head. The federation joins a member, its objects go there, names are answered on port 53; killed it comes back, asked it ends within seconds and with 0; no system
-# call that it needs is refused.
+# Runs the units of hack/manifests under a real systemd, with all their sandbox options: that of one process, then those of three, and that of load balancers. Each is
+# installed by the commands at its head. The federation joins a member, its objects go there, names are answered on port 53; killed it comes back, asked it ends within
+# seconds and with 0; a load balancer is replaced without a failed request; no system call that they need is refused.
 #
 # systemd boots as process 1 of namespaces of its own, on an overlay of this machine's files that is gone afterwards. Where that cannot be, it says why, and exits with 0.
 set -euo pipefail
@@ -31,7 +31,7 @@ boot() {
   mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/machine"
   cd "$1/machine"
   mkdir -p usr/local/bin mnt/manifests
-  for program in federation federation-dns; do install -m 755 "$bin/$program" usr/local/bin/; done
+  for program in federation federation-dns federation-lb; do install -m 755 "$bin/$program" usr/local/bin/; done
   cp "$bin"/../../hack/manifests/*.service mnt/manifests/
   mount -t proc proc proc
   mount -t sysfs -o ro sysfs sys
@@ -72,12 +72,25 @@ answers()  { fed get --raw /readyz; } >/dev/null 2>&1
 member_runs() { member get --raw /readyz; } >/dev/null 2>&1
 joined()   { [ "$(fed get clusters -o jsonpath='{.items[*].status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = True ]; }
 arrived()  { member get configmap "$1" >/dev/null 2>&1; }
+balanced() { inside curl -fs -o /dev/null --max-time 2 -H 'Host: www.example.com' http://203.0.113.80/; }
 in_dns()   { inside dig +short +tries=1 +time=1 @127.0.0.1 web.default.prod.svc.example.com A | grep -q '^[0-9]'; }
 property() { inside systemctl show --value --property "$2" "$1"; }
 runs()     { [ "$(property "$1" ActiveState)" = active ] && [ "$(property "$1" MainPID)" != "${2:-0}" ]; }
 
 # installed UNIT: by the commands at the unit's head.
 installed() { sh_inside "cd /mnt/manifests; $(sed -n "s/^#   //p" hack/manifests/federation.service | sed "s/federation\.service/$1.service/; s/--now federation\$/--now $1/; ${2:-}")"; }
+
+# head_says N: runs the Nth of the commands at the head of the load balancer's unit.
+head_says() { sh_inside "cd /mnt/manifests; $(sed -n 's/^#   //p' 'hack/manifests/federation-lb@.service' | sed -n "$1p")"; }
+
+# credential FILE NAMESPACE ACCOUNT: a kubeconfig file of an account of the federation, in /etc/federation.
+credential() {
+  sh_inside "mkdir -p /etc/federation; cd /etc/federation; export KUBECONFIG=/var/lib/federation/admin.kubeconfig
+'$kubectl' -n $2 create serviceaccount $3
+cp \$KUBECONFIG $1
+'$kubectl' config --kubeconfig $1 unset users
+'$kubectl' config --kubeconfig $1 set-credentials federation --token \"\$('$kubectl' -n $2 create token $3)\""
+}
 
 # confined UNIT CAPABILITIES: its process has these and no other, and can neither gain any nor write anything of the machine's but its own.
 confined() {
@@ -122,6 +135,7 @@ cleanup() {
 
 [ "$(id -u)" = 0 ] || skip "that takes root"
 [ -x $systemd ] || skip "there is no $systemd (Debian package systemd)"
+go build -o _output/bin/ ./hack/lbclient
 kubectl=$(command -v kubectl)
 export bin=$PWD/_output/bin
 machine=$(mktemp -d)
@@ -166,12 +180,8 @@ sh_inside "echo 'FEDERATION_CONTROLLERS_FLAGS=\"--name prod --dns-zone example.c
 sh_inside "echo 'FEDERATION_DNS_FLAGS=\"--zone example.com --listen 127.0.0.1:53 --name-server-ips 192.0.2.53\"' >/etc/default/federation-dns"
 installed federation-apiserver /^useradd/d
 wait_for 60 "an API that answers" answers
-sh_inside "cd /etc; mkdir -p federation; export KUBECONFIG=/var/lib/federation/admin.kubeconfig
-'$kubectl' -n federation-system create serviceaccount federation-dns
-'$kubectl' create clusterrolebinding federation-dns --clusterrole federation-dns --serviceaccount federation-system:federation-dns
-cp \$KUBECONFIG federation/dns.kubeconfig
-'$kubectl' config --kubeconfig federation/dns.kubeconfig unset users
-'$kubectl' config --kubeconfig federation/dns.kubeconfig set-credentials federation --token \"\$('$kubectl' -n federation-system create token federation-dns)\""
+credential dns.kubeconfig federation-system federation-dns
+fed create clusterrolebinding federation-dns --clusterrole federation-dns --serviceaccount federation-system:federation-dns
 for unit in federation-controllers federation-dns; do installed $unit /^useradd/d; done
 wait_for 60 "an answer of federation-dns on port 53" in_dns
 confined federation-apiserver 0000000000000000
@@ -184,7 +194,30 @@ wait_for 60 "an API that answers again" answers
 for unit in federation-controllers federation-dns; do wait_for 30 "$unit, which runs" runs $unit; done
 fed create configmap four
 wait_for 60 "the ConfigMap four in the member" arrived four
-for unit in federation-dns federation-controllers federation-apiserver; do ends $unit; done
+
+# A load balancer, whose clients send 200 GETs a second while another one takes its place. An HTTP server stands for that of the member.
+vip=$(member get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
+sh_inside "ip address add $vip/32 dev lo; ip address add 203.0.113.80/32 dev lo; nohup '$bin/lbclient' serve --address $vip:80 --name east-a >/run/serve.log 2>&1 </dev/null &"
+fed create ingress web --class federation --rule 'www.example.com/*=web:80'
+credential lb.kubeconfig federation-load-balancers east
+sh_inside "echo 'FEDERATION_LB_FLAGS=\"--region east --addresses 203.0.113.80 --http-bind-address 203.0.113.80:80 --https-bind-address 203.0.113.80:443 --drain-delay 5s --drain-timeout 5s\"' >/etc/default/federation-lb"
+head_says 1 || fail "the load balancer did not start"
+wait_for 60 "an answer through the load balancer" balanced
+confined federation-lb@9154 0000000000000400
+killed federation-lb@9154
+wait_for 30 "an answer through the load balancer that came back" balanced
+exec {visitor}> >(exec nsenter --target "$pid" --all -- "$bin/lbclient" visit --addresses 203.0.113.80:80 --host www.example.com >"$machine/visits")
+visits=$!
+echo "a load balancer is replaced" >&"$visitor"
+sleep 2
+head_says 2 || fail "the load balancer was not replaced"
+sleep 2
+echo end >&"$visitor"
+wait "$visits" || fail "the client ended with an error"
+cat "$machine/visits"
+grep -q ' 0 failed,' "$machine/visits" || fail "requests failed while a load balancer was replaced"
+[ "$(inside systemctl is-active federation-lb@9154 federation-lb@9155 | paste -sd' ')" = "inactive active" ] || fail "the load balancer was not replaced"
+for unit in federation-lb@9155 federation-dns federation-controllers federation-apiserver; do ends $unit; done
 refused=$(inside journalctl --no-pager --grep 'operation not permitted|permission denied|read-only file system' -u 'federation*' -q || true)
 [ -z "$refused" ] || fail "something was refused: $refused"
-echo "federation runs under systemd in its sandbox, in one process and in three"
+echo "federation runs under systemd in its sandbox, in one process and in three, with a load balancer that is replaced under load"

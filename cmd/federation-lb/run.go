@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
@@ -95,6 +96,9 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 		group.Go(func() error { defer fail(); return s.Serve() })
 	}
 	withdraw := from.announce(failed)
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil { // its unit waits for that, and nobody does elsewhere
+		klog.ErrorS(err, "Cannot tell systemd that requests are served")
+	}
 	<-failed.Done()
 	withdraw() // DNS leaves it out while it drains
 	if ctx.Err() != nil {
