@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the charts on the real nodes of a member, with the images of a release and nothing but them: the control plane with its etcd in it, then
-# federation-dns, the node agent, and a control plane of two replicas over an external etcd. Each is installed with --wait in a namespace that
-# enforces the restricted level of Pod Security, is upgraded under load without a lost write, and leaves nothing but what is to be kept.
+# Installs the charts on the real nodes of members, with the images of a release and nothing but them: the control plane with its etcd in it, the load
+# balancer over the clusters, federation-dns, the node agent, and a control plane of two replicas over an external etcd. Each is installed with --wait in a namespace that enforces the restricted level of Pod Security, is upgraded under
+# load without a lost write or a failed request, and leaves nothing but what is to be kept.
 # Arguments are the parts to do: in_one_pod, on_nodes, over_etcd. HELM=_output/bin/helm-v3.21.4 takes another Helm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,12 +12,15 @@ dns=10.64.255.254 # clients outside, and what is beside the clusters, are at thi
 stack()    { _output/bin/local --root "$root" "$@"; }
 member()   { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
 host()     { member east-a -n federation "$@"; }
+balancer() { member east-b -n federation-lb "$@"; }
 chart()    { "$helm" --kubeconfig "$root/members/east-a/kubeconfig" -n federation "$@"; }
+chart_b()  { "$helm" --kubeconfig "$root/members/east-b/kubeconfig" "$@"; }
 outside()  { $INTERNET "$@"; }
 fed()      { outside kubectl --kubeconfig "$root/federation.kubeconfig" --request-timeout 5s "$@"; }
 fail() {
   for m in east-a east-b; do member $m get pods -A -o wide >&2; done
   host describe pods >&2 || true
+  balancer logs -l app.kubernetes.io/name=federation-lb --tail 20 >&2 || true
   member east-b -n federation-system logs daemonset/federation-nodeagent --tail 20 >&2 || true
   host logs -l app.kubernetes.io/component=dns --tail 20 >&2 || true
   host logs statefulset/federation --tail 50 >&2 || host logs deployment/federation --tail 50 >&2 || true
@@ -32,6 +35,12 @@ joined()       { [ "$(fed get clusters -o jsonpath='{.items[*].status.conditions
 ready_pods()   { [ "$(fed get replicaset web -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
 in_dns()       { [ "$(outside dig +short +tries=1 +time=1 "@$(address_of federation-dns)" web.default.fed.svc.example.com A | grep -c '^[0-9]')" = 2 ]; }
 no_pods()      { [ -z "$(host get pods -o name)" ]; }
+lb_address()   { balancer get service federation-lb -o jsonpath='{.status.loadBalancer.ingress[0].ip}'; }
+lb_exposed()   { [ -n "$(lb_address)" ]; }
+lb_answers()   { outside curl -fs -o /dev/null --max-time 2 -H 'Host: www.example.com' "http://$(lb_address)/"; }
+lb_in_dns()    { [ "$(outside dig +short +tries=1 +time=1 "@$(address_of federation-dns)" www.example.com A)" = "$(lb_address)" ]; }
+lb_in_status() { [ "$(fed get ingress web -o jsonpath='{.status.loadBalancer.ingress[*].ip}')" = "$(lb_address)" ]; }
+lb_pods()      { [ "$(balancer get pods -o name | wc -l)" = "$1" ]; }
 restarts()     { host get pods -o jsonpath='{.items[*].status.containerStatuses[*].restartCount} {.items[*].status.initContainerStatuses[*].restartCount}'; }
 
 # volume: on the node, as an administrator makes one where no provisioner does.
@@ -88,16 +97,57 @@ under_load() {
   fed delete configmaps --all --wait=false >/dev/null
 }
 
+# credential FILE NAMESPACE ACCOUNT: a kubeconfig file of an account at the federation, which it makes.
+credential() {
+  fed -n "$2" create serviceaccount "$3" >/dev/null
+  cp "$root/federation.kubeconfig" "$1"
+  kubectl config --kubeconfig "$1" unset users >/dev/null
+  kubectl config --kubeconfig "$1" set-credentials federation --token "$(fed -n "$2" create token "$3" --duration 8760h)" >/dev/null
+}
+
 # dns_kubeconfig: a credential that may read what federation-dns needs, as docs/federation-dns.md says.
 dns_kubeconfig() {
-  local token
-  fed -n federation-system create serviceaccount federation-dns
+  credential "$root/dns.kubeconfig" federation-system federation-dns
   fed create clusterrolebinding federation-dns --clusterrole federation-dns --serviceaccount federation-system:federation-dns
-  token=$(fed -n federation-system create token federation-dns --duration 8760h)
-  cp "$root/federation.kubeconfig" "$root/dns.kubeconfig"
-  kubectl config --kubeconfig "$root/dns.kubeconfig" unset users
-  kubectl config --kubeconfig "$root/dns.kubeconfig" set-credentials federation --token "$token"
   host create secret generic federation-dns --from-file kubeconfig="$root/dns.kubeconfig"
+}
+
+# over_clusters: the load balancer, in the other cluster. Clients send 200 GETs a second while it is upgraded.
+over_clusters() {
+  local visitor visits left
+  local values=(--set image.repository=localhost/federation-lb,kubeconfigSecretName=federation-lb,region=east,drain.delaySeconds=10,drain.timeoutSeconds=20 --wait --timeout 120s)
+  echo "the load balancer over the clusters"
+  fed create ingress web --class federation --rule 'www.example.com/*=web:80'
+  credential "$root/lb.kubeconfig" federation-load-balancers east
+  member east-b create namespace federation-lb
+  member east-b label namespace federation-lb pod-security.kubernetes.io/enforce=restricted
+  balancer create secret generic federation-lb --from-file kubeconfig="$root/lb.kubeconfig"
+  chart_b -n federation-lb install federation-lb hack/charts/federation-lb "${values[@]}" >/dev/null || fail "helm install, the load balancer"
+  wait_for 20 "an address of the load balancer" lb_exposed
+  values+=(--set "addresses={$(lb_address)}")
+  chart_b -n federation-lb upgrade federation-lb hack/charts/federation-lb "${values[@]}" >/dev/null || fail "helm upgrade, with the load balancer's address"
+  wait_for 30 "an answer through the load balancer" lb_answers
+  wait_for 30 "the load balancer in DNS" lb_in_dns
+  wait_for 30 "the load balancer in the Ingress' status" lb_in_status
+  wait_for 60 "two load balancers" lb_pods 2
+  balancer exec deployment/federation-lb -- /federation-lb trace --host www.example.com
+  exec {visitor}> >(exec $INTERNET lbclient visit --addresses "$(lb_address):80" --host www.example.com >"$root/visits")
+  visits=$!
+  echo "upgrade of the load balancer" >&"$visitor"
+  sleep 3
+  chart_b -n federation-lb upgrade federation-lb hack/charts/federation-lb "${values[@]}" --set podAnnotations.upgraded=yes >/dev/null || fail "helm upgrade of the load balancer"
+  wait_for 60 "the end of the load balancers of before" lb_pods 2
+  sleep 3
+  echo end >&"$visitor"
+  wait "$visits" || fail "the client ended with an error"
+  sed -n '1s/ ms .*/ ms/p' "$root/visits"
+  grep -q ' 0 failed,' "$root/visits" || fail "requests failed while the load balancer was upgraded: $(<"$root/visits")"
+  [ "$(balancer get pods -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}')" = "0 0" ] || fail "load balancers were restarted"
+  chart_b -n federation-lb uninstall federation-lb --wait >/dev/null
+  wait_for 60 "the end of the load balancers" lb_pods 0
+  left=$(balancer get all,networkpolicies,poddisruptionbudgets,serviceaccounts -o name | grep -v '^serviceaccount/default$' || true; fed -n federation-load-balancers get leases -o name)
+  [ -z "$left" ] || fail "left: $left"
+  fed delete ingress web
 }
 
 # in_one_pod: etcd embedded.
@@ -119,6 +169,7 @@ in_one_pod() {
   wait_for 90 "six ready pods in two clusters" ready_pods
   wait_for 30 "two addresses in DNS" in_dns
   under_load "upgrade of one pod" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
+  over_clusters
   echo "federation-dns beside it"
   dns_kubeconfig
   chart upgrade federation hack/charts/federation "${values[@]}" \
@@ -180,16 +231,17 @@ on_nodes() {
   server=$(member east-b get endpointslices kubernetes -o jsonpath='{.endpoints[0].addresses[0]} {.ports[0].port}')
   member east-b create namespace federation-system --dry-run=client -o yaml | member east-b apply -f - >/dev/null
   member east-b label namespace federation-system pod-security.kubernetes.io/enforce=privileged --overwrite
-  "$helm" --kubeconfig "$root/members/east-b/kubeconfig" -n federation-system install agent hack/charts/federation-member --wait --timeout 60s \
+  chart_b -n federation-system install agent hack/charts/federation-member --wait --timeout 60s \
     --set image.repository=localhost/federation-nodeagent,scope=federated,apiServer.host="${server% *}",apiServer.port="${server#* }" >/dev/null || fail "helm install, the node agent"
   member east-b -n federation-system rollout status daemonset federation-nodeagent --timeout 30s
-  "$helm" --kubeconfig "$root/members/east-b/kubeconfig" -n federation-system uninstall agent --wait >/dev/null
+  chart_b -n federation-system uninstall agent --wait >/dev/null
   [ -z "$(member east-b get clusterrole federation-nodeagent --ignore-not-found -o name)" ] || fail "the node agent's role is left"
 }
 
 end() { stack down >/dev/null; rm -f "$images"/federation*.oci.tar; }
 trap end EXIT
 go build -o _output/bin/etcd ./hack/local/etcd
+go build -o _output/bin/ ./hack/lbclient
 go run ./hack/images --out "$images" --version "$version" "linux/$(go env GOARCH)=_output/bin"
 [ -x _output/bin/kube-proxy ] || go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy
 stack up --real --members-only --clusters 2 --nodes 1 --service-proxy kube-proxy-iptables >/dev/null
@@ -200,4 +252,4 @@ member east-a label namespace federation pod-security.kubernetes.io/enforce=rest
 SECONDS=0
 [ $# -gt 0 ] || set -- in_one_pod on_nodes over_etcd
 for part in "$@"; do "$part"; done
-echo "the charts install, upgrade without a lost write, and go, in ${SECONDS} s, with $("$helm" version --short)"
+echo "the charts install, upgrade without a lost write or a failed request, and go, in ${SECONDS} s, with $("$helm" version --short)"

@@ -3,14 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/build-helm.sh v4.2.4 >&2
-for chart in federation federation-member; do
+declare -A namespaces=([federation]=federation [federation-lb]=federation-lb [federation-member]=federation-system)
+for chart in "${!namespaces[@]}"; do
   to=${1:-hack/kustomize}/$chart
-  namespace=federation
-  [ $chart = federation ] || namespace=federation-system
   mkdir -p "$to"
   {
     echo "# Rendered from hack/charts/$chart by hack/update-kustomize.sh: change that."
-    _output/bin/helm-v4.2.4 template federation "hack/charts/$chart" --namespace $namespace -f "hack/kustomize/$chart/values.yaml" |
+    _output/bin/helm-v4.2.4 template "$chart" "hack/charts/$chart" --namespace "${namespaces[$chart]}" -f "hack/kustomize/$chart/values.yaml" |
       sed -e '/^ *helm.sh\/chart: /d' -e '/^ *app.kubernetes.io\/managed-by: Helm$/d' -e '/^ *annotations:$/{N;/helm.sh\/resource-policy/d}' -e '/^# Source: /d' -e '/^$/d'
   } >"$to/resources.yaml"
 done

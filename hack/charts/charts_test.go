@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 )
 
 // namespaces are where the charts are installed.
-var namespaces = map[string]string{"federation": "federation", "federation-member": "federation-system"}
+var namespaces = map[string]string{"federation": "federation", "federation-lb": "federation-lb", "federation-member": "federation-system"}
 
 // helms are those that are built.
 func helms(t *testing.T) []string {
@@ -154,6 +155,35 @@ func TestLeastPrivileges(t *testing.T) {
 				if !agent && strings.HasPrefix(obj.GetAPIVersion(), "rbac.") || obj.GetKind() == "Secret" {
 					t.Errorf("%s with %s has a %s", chart, values, obj.GetKind())
 				}
+			}
+		}
+	}
+}
+
+// TestALoadBalancerLastsAsLongAsItsDrain: its pod is not ended before, and another one is ready before it is asked to end.
+func TestALoadBalancerLastsAsLongAsItsDrain(t *testing.T) {
+	for _, values := range valuesOf(t, "federation-lb") {
+		for _, obj := range render(t, "federation-lb", values) {
+			if obj.GetKind() != "Deployment" {
+				continue
+			}
+			d := &appsv1.Deployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+				t.Fatal(err)
+			}
+			var drains time.Duration
+			pod := d.Spec.Template.Spec
+			for _, arg := range pod.Containers[0].Args {
+				if flag, value, _ := strings.Cut(arg, "="); flag == "--drain-delay" || flag == "--drain-timeout" {
+					takes, err := time.ParseDuration(value)
+					if err != nil {
+						t.Fatal(arg, err)
+					}
+					drains += takes
+				}
+			}
+			if lasts := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; drains == 0 || lasts <= drains || d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
+				t.Errorf("%s: the pod lasts %s, and drains for %s; %v", values, lasts, drains, d.Spec.Strategy.RollingUpdate)
 			}
 		}
 	}

@@ -48,6 +48,41 @@ var wrong = map[string][]struct{ set, names string }{
 		{`nodeSelector.a=1`, "/nodeSelector/a"},
 		{`extraArgs={--v=2}`, "extraArgs"},
 	},
+	"federation-lb": {
+		{`image.repository=`, "/image/repository"},
+		{`image.repository=UPPER/x`, "/image/repository"},
+		{`image.tag=a b`, "/image/tag"},
+		{`image.digest=sha256:12`, "/image/digest"},
+		{`image.pullPolicy=Sometimes`, "/image/pullPolicy"},
+		{`image.registry=x`, "registry"},
+		{`kubeconfigSecretName=`, "/kubeconfigSecretName"},
+		{`kubeconfigSecretName=A_B`, "/kubeconfigSecretName"},
+		{`kubeconfig=x`, "kubeconfig"},
+		{`replicas=0`, "/replicas"},
+		{`region=a/b`, "/region"},
+		{`zone=-a`, "/zone"},
+		{`addresses={lb.example.com}`, "/addresses/0"},
+		{`service.type=ExternalName`, "/service/type"},
+		{`service.ports.http=70000`, "/service/ports/http"},
+		{`service.ports.http=0,service.ports.https=0`, "/service/ports"},
+		{`service.ports.grpc=1`, "grpc"},
+		{`service.externalTrafficPolicy=Some`, "/service/externalTrafficPolicy"},
+		{`service.loadBalancerSourceRanges={all}`, "/service/loadBalancerSourceRanges/0"},
+		{`drain.delaySeconds=15s`, "/drain/delaySeconds"},
+		{`drain.timeoutSeconds=-1`, "/drain/timeoutSeconds"},
+		{`extraArgs={--drain-delay=1s}`, "/extraArgs/0"},
+		{`extraArgs={--addresses=192.0.2.1}`, "/extraArgs/0"},
+		{`extraArgs={rm -rf}`, "/extraArgs/0"},
+		{`files.upstream-ca-file.key=x`, "/files/upstream-ca-file"},
+		{`files.kubeconfig.key=x,files.kubeconfig.secretName=x`, "kubeconfig"},
+		{`resources.limits.memory=lots`, "/resources/limits/memory"},
+		{`serviceAccount.create=true`, "create"},
+		{`networkPolicy.enabled=1`, "/networkPolicy/enabled"},
+		{`podDisruptionBudget.maxUnavailable=0`, "/podDisruptionBudget/maxUnavailable"},
+		{`podMonitor.interval=often`, "/podMonitor/interval"},
+		{`nodeSelector.a=1`, "/nodeSelector/a"},
+		{`hostNetwork=true`, "hostNetwork"},
+	},
 	"federation-member": {
 		{`image.repository=`, "/image/repository"},
 		{`apiServer.host=`, "/apiServer/host"},
@@ -71,7 +106,7 @@ var wrong = map[string][]struct{ set, names string }{
 // TestSchemaRefuses what is wrong, and the error names the field.
 func TestSchemaRefuses(t *testing.T) {
 	built := helms(t)
-	values := map[string]string{"federation": "testdata/federation/one.yaml", "federation-member": "testdata/federation-member/nftables.yaml"}
+	values := map[string]string{"federation": "testdata/federation/one.yaml", "federation-lb": "testdata/federation-lb/one.yaml", "federation-member": "testdata/federation-member/nftables.yaml"}
 	for chart, settings := range wrong {
 		for _, w := range settings {
 			_, said, err := run(built[len(built)-1], "template", "federation", chart, "-n", namespaces[chart], "-f", values[chart], "--set", w.set)

@@ -14,32 +14,29 @@ import (
 )
 
 // TestCharts: a member's API server takes all objects of the charts as they are, field by field, and its Pod Security finds nothing against the
-// control plane in a namespace of the level restricted, nor against the node agent in one of the level privileged.
+// control plane and the load balancer in a namespace of the level restricted, nor against the agents of a member in one of the level privileged.
 func TestCharts(t *testing.T) {
 	built, _ := filepath.Glob(filepath.Join(s.root, "_output", "bin", "helm-v*"))
 	if len(built) == 0 {
 		t.Skip("Helm is not built: hack/build-helm.sh builds it")
 	}
-	levels := map[string]string{"federation": "restricted", "federation-member": "privileged"}
-	namespaces := map[string]string{"federation": "charts", "federation-member": "federation-system"}
+	namespaces := map[string]string{"federation": "charts", "federation-lb": "charts", "federation-member": "federation-system"}
+	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "charts", Labels: map[string]string{
+		"pod-security.kubernetes.io/warn": "restricted", "pod-security.kubernetes.io/enforce": "restricted"}}}
 	member := s.members["east-a"].client.CoreV1().Namespaces()
-	for chart, level := range levels {
-		if chart == "federation" {
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaces[chart], Labels: map[string]string{
-				"pod-security.kubernetes.io/warn": level, "pod-security.kubernetes.io/enforce": level}}}
-			if _, err := member.Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = member.Delete(context.Background(), ns.Name, metav1.DeleteOptions{}) })
-		}
+	if _, err := member.Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.Delete(context.Background(), restricted.Name, metav1.DeleteOptions{}) })
+	for chart, namespace := range namespaces {
 		files, err := filepath.Glob(filepath.Join(s.root, "hack/charts/testdata", chart, "*.yaml"))
 		if err != nil || len(files) < 2 {
 			t.Fatal(files, err)
 		}
 		for _, helm := range built {
 			for _, values := range files {
-				args := []string{"template", "federation", filepath.Join(s.root, "hack/charts", chart), "--kube-version", "1.36.0", "-n", namespaces[chart], "-f", values}
-				if chart == "federation" {
+				args := []string{"template", "federation", filepath.Join(s.root, "hack/charts", chart), "--kube-version", "1.36.0", "-n", namespace, "-f", values}
+				if namespace == restricted.Name {
 					args = append(args, "--set", "podMonitor.enabled=false") // nobody serves that kind here
 				}
 				objects, err := exec.Command(helm, args...).Output()
