@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the charts on the real nodes of members, with the images of a release and nothing but them: the control plane with its etcd in it, the load
-# balancer over the clusters, federation-dns, the node agent, and a control plane of two replicas over an external etcd. Each is installed with --wait in a namespace that enforces the restricted level of Pod Security, is upgraded under
+# balancer over the clusters, the agent of a cluster that the federation does not connect to, federation-dns, the node agent, and a control plane of two
+# replicas over an external etcd. Each is installed with --wait in a namespace that enforces the restricted level of Pod Security, is upgraded under
 # load without a lost write or a failed request, and leaves nothing but what is to be kept.
 # Arguments are the parts to do: in_one_pod, on_nodes, over_etcd. HELM=_output/bin/helm-v3.21.4 takes another Helm.
 set -euo pipefail
@@ -21,6 +22,7 @@ fail() {
   for m in east-a east-b; do member $m get pods -A -o wide >&2; done
   host describe pods >&2 || true
   balancer logs -l app.kubernetes.io/name=federation-lb --tail 20 >&2 || true
+  member east-b -n federation-system logs -l app=federation-agent --tail 20 >&2 || true
   member east-b -n federation-system logs daemonset/federation-nodeagent --tail 20 >&2 || true
   host logs -l app.kubernetes.io/component=dns --tail 20 >&2 || true
   host logs statefulset/federation --tail 50 >&2 || host logs deployment/federation --tail 50 >&2 || true
@@ -41,6 +43,10 @@ lb_answers()   { outside curl -fs -o /dev/null --max-time 2 -H 'Host: www.exampl
 lb_in_dns()    { [ "$(outside dig +short +tries=1 +time=1 "@$(address_of federation-dns)" www.example.com A)" = "$(lb_address)" ]; }
 lb_in_status() { [ "$(fed get ingress web -o jsonpath='{.status.loadBalancer.ingress[*].ip}')" = "$(lb_address)" ]; }
 lb_pods()      { [ "$(balancer get pods -o name | wc -l)" = "$1" ]; }
+agents_pods()  { [ "$(member east-b -n federation-system get pods -l app=federation-agent -o name | wc -l)" = "$1" ]; }
+by_agent()     { [ "$(fed get cluster east-b -o jsonpath='{.status.conditions[?(@.type=="AgentConnected")].status}')" = True ]; }
+agent_objects() { member east-b -n federation-system get deployments,pods,secrets,configmaps,serviceaccounts,roles,rolebindings,networkpolicies -o name | grep federation-agent || true; }
+agent_certificate() { member east-b -n federation-system get secret federation-agent-certificate -o jsonpath='{.data.tls\.crt}'; }
 restarts()     { host get pods -o jsonpath='{.items[*].status.containerStatuses[*].restartCount} {.items[*].status.initContainerStatuses[*].restartCount}'; }
 
 # volume: on the node, as an administrator makes one where no provisioner does.
@@ -63,12 +69,12 @@ kubeconfig() {
   host exec "$1" -c "$2" -- /federation pki kubeconfig --data-dir /var/lib/federation/data --server "https://$(address_of federation):6443" >"$root/federation.kubeconfig"
 }
 
-# joins CLUSTER: by the address of its API that others reach.
+# joins CLUSTER FLAG...: by the address of its API that others reach.
 joins() {
   local server
   server=$(member "$1" get endpointslices kubernetes -o jsonpath='{.endpoints[0].addresses[0]}:{.ports[0].port}')
   sed "s#server: .*#server: https://$server#" "$root/members/$1/kubeconfig" >"$root/$1.kubeconfig"
-  outside kubectl federation --kubeconfig "$root/federation.kubeconfig" join "$1" --member-kubeconfig "$root/$1.kubeconfig" --accept-namespaces default
+  outside kubectl federation --kubeconfig "$root/federation.kubeconfig" join "$1" --member-kubeconfig "$root/$1.kubeconfig" --accept-namespaces default "${@:2}"
 }
 
 # write_until FILE: creates ConfigMaps until the file comes, and says which were acknowledged.
@@ -150,6 +156,35 @@ over_clusters() {
   fed delete ingress web
 }
 
+# behind_nat: the agent of a cluster that has joined with --pull.
+behind_nat() {
+  local certificate values
+  echo "the agent of a cluster that the federation does not connect to"
+  joins east-b --pull
+  outside kubectl federation --kubeconfig "$root/federation.kubeconfig" token create east-b >"$root/bootstrap.kubeconfig"
+  member east-b -n federation-system create secret generic federation-agent-bootstrap --from-file kubeconfig="$root/bootstrap.kubeconfig"
+  values=(--set agent.enabled=true,agent.image.repository=localhost/federation-agent,agent.cluster=east-b
+    --set "agent.federationUID=$(fed get namespace kube-system -o jsonpath='{.metadata.uid}')" --wait --timeout 120s)
+  member east-b label namespace federation-system pod-security.kubernetes.io/enforce=restricted --overwrite
+  chart_b -n federation-system install agent hack/charts/federation-member "${values[@]}" >/dev/null || fail "helm install, the agent"
+  wait_for 30 "an agent that is connected" by_agent
+  wait_for 30 "two ready clusters, one of them by its agent" joined
+  certificate=$(agent_certificate)
+  member east-b -n federation-system patch configmap federation-agent -p '{"data":{"paused":"true"}}'
+  chart_b -n federation-system upgrade agent hack/charts/federation-member "${values[@]}" --set agent.podAnnotations.upgraded=yes >/dev/null || fail "helm upgrade of the agent"
+  wait_for 60 "the end of the agents of before" agents_pods 2
+  wait_for 30 "a cluster that is connected after the upgrade" joined
+  [ -n "$certificate" ] || fail "the agent has no certificate"
+  [ "$(agent_certificate)" = "$certificate" ] || fail "the upgrade took the agent's certificate away"
+  [ "$(member east-b -n federation-system get configmap federation-agent -o jsonpath='{.data.paused}')" = true ] || fail "the upgrade let the federation write again"
+  chart_b -n federation-system uninstall agent --wait >/dev/null
+  member east-b -n federation-system delete secret federation-agent-bootstrap
+  wait_for 60 "the end of the agents" agents_pods 0
+  [ -z "$(agent_objects)" ] || fail "left: $(agent_objects)"
+  joins east-b
+  wait_for 30 "two ready clusters, without an agent" joined
+}
+
 # in_one_pod: etcd embedded.
 in_one_pod() {
   local values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation
@@ -170,6 +205,7 @@ in_one_pod() {
   wait_for 30 "two addresses in DNS" in_dns
   under_load "upgrade of one pod" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
   over_clusters
+  behind_nat
   echo "federation-dns beside it"
   dns_kubeconfig
   chart upgrade federation hack/charts/federation "${values[@]}" \
@@ -232,7 +268,8 @@ on_nodes() {
   member east-b create namespace federation-system --dry-run=client -o yaml | member east-b apply -f - >/dev/null
   member east-b label namespace federation-system pod-security.kubernetes.io/enforce=privileged --overwrite
   chart_b -n federation-system install agent hack/charts/federation-member --wait --timeout 60s \
-    --set image.repository=localhost/federation-nodeagent,scope=federated,apiServer.host="${server% *}",apiServer.port="${server#* }" >/dev/null || fail "helm install, the node agent"
+    --set nodeAgent.enabled=true,nodeAgent.image.repository=localhost/federation-nodeagent,nodeAgent.scope=federated \
+    --set nodeAgent.apiServer.host="${server% *}",nodeAgent.apiServer.port="${server#* }" >/dev/null || fail "helm install, the node agent"
   member east-b -n federation-system rollout status daemonset federation-nodeagent --timeout 30s
   chart_b -n federation-system uninstall agent --wait >/dev/null
   [ -z "$(member east-b get clusterrole federation-nodeagent --ignore-not-found -o name)" ] || fail "the node agent's role is left"
