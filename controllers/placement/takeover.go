@@ -17,13 +17,20 @@ import (
 
 // takeOver has the workload of an autoscaler that is about to leave the clusters ask for the replicas that they have made. It reports
 // whether it does, and these are placed.
-func (c *Controller) takeOver(ctx context.Context, autoscaler *unstructured.Unstructured) (ready bool, err error) {
+func (c *Controller) takeOver(ctx context.Context, k key, autoscaler *unstructured.Unstructured) (ready bool, err error) {
 	resource, name, ok := scaledWorkload(autoscaler)
 	if !ok {
 		return true, nil // nothing that clusters divide
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	now, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{}) // its maximum may have been raised for this
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
 	workloads := c.Client.Resource(resource).Namespace(autoscaler.GetNamespace())
 	workload, err := workloads.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -32,7 +39,7 @@ func (c *Controller) takeOver(ctx context.Context, autoscaler *unstructured.Unst
 	if err != nil {
 		return false, err
 	}
-	replicas, ready := scheduler.TakeOver(autoscaler, workload)
+	replicas, ready := scheduler.TakeOver(now, workload)
 	if asked, _, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas"); ready || asked == replicas {
 		return ready, nil
 	}

@@ -121,7 +121,7 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 		return nil
 	}
 	if in.takesOver {
-		ready, err := c.takeOver(ctx, in.u)
+		ready, err := c.takeOver(ctx, k, in.u)
 		if err != nil {
 			return err
 		}

@@ -236,8 +236,12 @@ func TestOneAutoscalerForAllClusters(t *testing.T) {
 			}
 			n += int(d.Status.ReadyReplicas)
 		}
-		if asks, _ := askedFor(t); n < 18 || asks != 12 {
-			return fmt.Sprintf("%d ready, want 18; the federation asks for %d, want 12", n, asks)
+		d, err := s.fed.client.AppsV1().Deployments(autoscaledNamespace).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if asks := *d.Spec.Replicas; n < 18 || d.Status.Replicas < 18 || asks != 12 { // the federation goes by what is reported
+			return fmt.Sprintf("%d ready, %d reported, want 18; the federation asks for %d, want 12", n, d.Status.Replicas, asks)
 		}
 		return ""
 	})
