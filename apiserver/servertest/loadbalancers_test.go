@@ -71,7 +71,7 @@ func TestLoadBalancersGetTheirCertificatesAndNoMore(t *testing.T) {
 }
 
 // TestAHostOfAnotherNamespaceIsRefused: not even to an older Ingress that is changed, whose age would win the host. Only who may read the
-// other one is told its name.
+// other one sees its name.
 func TestAHostOfAnotherNamespaceIsRefused(t *testing.T) {
 	ctx := t.Context()
 	for _, namespace := range []string{"hosts-thief", "hosts-owner"} {
@@ -118,11 +118,11 @@ func TestAHostOfAnotherNamespaceIsRefused(t *testing.T) {
 	text := try(tenant)
 	for _, want := range []string{`spec.rules[1].host: Invalid value: "owner.example.org"`, `spec.rules[2].host: Invalid value: "login.owner.example.org"`, "an Ingress there asked for *.owner.example.org before", "DNSNameGrant"} {
 		if !strings.Contains(text, want) || strings.Contains(text, "hosts-owner") {
-			t.Errorf("the tenant is told %q, want %q and no word of the other namespace", text, want)
+			t.Errorf("the tenant receives %q, want %q and no word of the other namespace", text, want)
 		}
 	}
 	if text := try(shared.kube); !strings.Contains(text, "Ingress hosts-owner/web asked for owner.example.org before") {
-		t.Errorf("who may read it is told %q", text)
+		t.Errorf("who may read it receives %q", text)
 	}
 	older.Spec.Rules = append(older.Spec.Rules[:1], networkingv1.IngressRule{Host: "own.example.org"})
 	if _, err := tenant.NetworkingV1().Ingresses("hosts-thief").Update(ctx, older, metav1.UpdateOptions{}); err != nil {

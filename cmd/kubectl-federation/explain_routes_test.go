@@ -118,7 +118,7 @@ func TestExplainIngressesThatNobodyServes(t *testing.T) {
 	}
 }
 
-// TestExplainAnIngressOfOnesOwn: who may read only the own namespace is told what that leaves open, and nothing wrong.
+// TestExplainAnIngressOfOnesOwn: who may read only their own namespace sees what that leaves open, and nothing that is wrong.
 func TestExplainAnIngressOfOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	w.f.namespace = "shop"

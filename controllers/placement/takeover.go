@@ -17,21 +17,21 @@ import (
 
 // takeOver has the workload of an autoscaler that is about to leave the clusters ask for the replicas that they have made. It reports
 // whether it does, and these are placed.
-func (c *Controller) takeOver(ctx context.Context, k key, autoscaler *unstructured.Unstructured) (ready bool, err error) {
-	resource, name, ok := scaledWorkload(autoscaler)
+func (c *Controller) takeOver(ctx context.Context, k key, cached *unstructured.Unstructured) (ready bool, err error) {
+	resource, name, ok := scaledWorkload(cached)
 	if !ok {
 		return true, nil // nothing that clusters divide
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	now, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{}) // its maximum may have been raised for this
+	autoscaler, err := c.Client.Resource(k.resource).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{}) // its maximum may have been raised for this
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	workloads := c.Client.Resource(resource).Namespace(autoscaler.GetNamespace())
+	workloads := c.Client.Resource(resource).Namespace(k.Namespace)
 	workload, err := workloads.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -39,7 +39,7 @@ func (c *Controller) takeOver(ctx context.Context, k key, autoscaler *unstructur
 	if err != nil {
 		return false, err
 	}
-	replicas, ready := scheduler.TakeOver(now, workload)
+	replicas, ready := scheduler.TakeOver(autoscaler, workload)
 	if asked, _, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas"); ready || asked == replicas {
 		return ready, nil
 	}
@@ -49,7 +49,7 @@ func (c *Controller) takeOver(ctx context.Context, k key, autoscaler *unstructur
 	}
 	_, err = workloads.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "federation-placement"}, "scale")
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("scale %s %s/%s to the %d replicas that clusters have: %w", resource.Resource, autoscaler.GetNamespace(), name, replicas, err)
+		return false, fmt.Errorf("scale %s %s/%s to the %d replicas that clusters have: %w", resource.Resource, k.Namespace, name, replicas, err)
 	}
 	return false, nil
 }

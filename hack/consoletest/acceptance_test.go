@@ -23,14 +23,14 @@ import (
 
 var (
 	restarts = flag.Int("restarts", 2, "how often TestThePageCatchesUp restarts the API")
-	update   = flag.Bool("update", false, "write what screen readers are told anew")
+	update   = flag.Bool("update", false, "write the files of what screen readers announce")
 )
 
 // cells is what the map says of all clusters.
 const cells = `[...document.querySelectorAll(".cell")].map((e) => e.getAttribute("aria-label")).sort()`
 
 // TestThePageCatchesUp restarts the API under a page again and again, and changes clusters as soon as it is back: the page says that it is
-// behind, and is then as one that is loaded anew. Acceptance test 4 of the console (-restarts 10).
+// behind, and is then the same as a page that has just been loaded. Acceptance test 4 of the console (-restarts 10).
 func TestThePageCatchesUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -71,7 +71,7 @@ func TestThePageCatchesUp(t *testing.T) {
 	b.eval("(window.before = true, location.reload())", nil)
 	b.wait(fmt.Sprintf(`!window.before && document.querySelectorAll(".cell").length === %d`, len(kept)))
 	if b.eval(cells, &fresh); !slices.Equal(kept, fresh) {
-		t.Errorf("the page has\n%q, one that is loaded anew\n%q", kept, fresh)
+		t.Errorf("the page has\n%q, one that has just been loaded\n%q", kept, fresh)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestNoSessionWithoutConsole(t *testing.T) {
 }
 
 // TestTheTreeOfScreenReaders compares what a screen reader is told of the overview and of a drill with what a person has read and found whole:
-// state, number and unit of everything shown. -update writes it anew. Acceptance test 19 of the console.
+// state, number and unit of everything shown. -update writes the files. Acceptance test 19 of the console.
 func TestTheTreeOfScreenReaders(t *testing.T) {
 	s := startServer(t)
 	seedFew(t, s)

@@ -50,7 +50,7 @@ func TestWhatALoadBalancerSays(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidOfRegistrations: who is alive, who is not and why, as people are told.
+// TestWhatIsSaidOfRegistrations: which load balancers are alive, which are not, and why, in the words that users see.
 func TestWhatIsSaidOfRegistrations(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	says := func(n int) string { return fmt.Sprintf(`{"region":"east","zone":"a","addresses":["192.0.2.%d"]}`, n) }
