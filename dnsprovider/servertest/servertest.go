@@ -13,6 +13,7 @@ package servertest
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -38,22 +39,27 @@ func Find(t testing.TB, command, debian string) string {
 	return ""
 }
 
-// FreePort returns a port of 127.0.0.1 that was free a moment ago, for TCP and for UDP: a server that ends lets go of one before the other.
+// FreePort returns a port of 127.0.0.1 that was free a moment ago, for TCP and for UDP: a server that ends lets go of one before the other. It lies
+// below the range from which the kernel takes ports for outgoing connections, one of which could have it before the server starts, or starts again.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const low, high = 10000, 20000
+	for range high - low {
+		port := low + rand.IntN(high-low)
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := net.Listen("tcp", at)
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		p, err := net.ListenPacket("udp", l.Addr().String())
+		p, err := net.ListenPacket("udp", at)
 		l.Close()
 		if err == nil {
 			p.Close()
 			return port
 		}
 	}
+	t.Fatalf("no port of 127.0.0.1 from %d to %d is free", low, high)
+	return 0
 }
 
 // Dir returns an empty folder until the test ends. A server that becomes another user may write into it too.

@@ -202,7 +202,7 @@ func TestOneAutoscalerForAllClusters(t *testing.T) {
 
 	// Each of the pods that are seen does less than it should: by themselves they would be scaled to 7.
 	stopped.Store("west-a")
-	s.stop(t, "west-a")
+	resume := s.stop(t, "west-a")
 	work.total.Store(8 * 40)
 	ends := time.Now().Add(4 * time.Minute)
 	for least := int32(12); ; time.Sleep(100 * time.Millisecond) {
@@ -253,6 +253,8 @@ func TestOneAutoscalerForAllClusters(t *testing.T) {
 	if n, _ := askedFor(t); n < 18 {
 		t.Errorf("the federation took over %d replicas of 18", n)
 	}
+	resume()
+	phase(t, "west-a", v1beta1.PhaseServing) // the next test begins with all clusters
 }
 
 // describesWell checks what people and tools read of the autoscaler.

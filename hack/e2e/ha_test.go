@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,6 +27,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
+	"federation/dnsprovider/servertest"
 )
 
 // pair is a federation of two halves on one external etcd, over members that another federation has too.
@@ -416,15 +416,7 @@ func startEtcd(t *testing.T, dir string) []string {
 		"--etcd-certfile=" + files.AdminCert, "--etcd-keyfile=" + files.AdminKey}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
+func freePort(t *testing.T) string { return strconv.Itoa(servertest.FreePort(t)) }
 
 // process is one of ours. One that is not killed must end well when it is asked to.
 type process struct {
@@ -485,7 +477,8 @@ func (p *pair) end(t *testing.T) {
 		}
 		t.Logf("%s ended in %.1f s", filepath.Base(one.log), time.Since(began).Seconds())
 		if !one.killed && !one.ProcessState.Success() {
-			t.Errorf("%v; see %s", one.ProcessState, one.log)
+			said, _ := os.ReadFile(one.log)
+			t.Errorf("%v; %s ends with\n%s", one.ProcessState, one.log, said[max(0, len(said)-4096):])
 		}
 	}
 }
