@@ -22,6 +22,8 @@ type dnsLaws struct {
 	pods, serving map[serviceIn]time.Time
 	// ended is since when a member that some process reaches has none.
 	ended map[serviceIn]time.Time
+	// failedOver is since when a cluster is.
+	failedOver map[string]time.Time
 	// held is until when the addresses of a lost member stayed because most were away.
 	held map[string]time.Time
 }
@@ -33,7 +35,7 @@ type serviceIn struct {
 }
 
 func newDNSLaws() dnsLaws {
-	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}, ended: map[serviceIn]time.Time{}, held: map[string]time.Time{}}
+	return dnsLaws{pods: map[serviceIn]time.Time{}, serving: map[serviceIn]time.Time{}, ended: map[serviceIn]time.Time{}, failedOver: map[string]time.Time{}, held: map[string]time.Time{}}
 }
 
 // noticing is how long it takes at most, with all well, until the zone no longer has what is gone: a loss is believed after
@@ -52,9 +54,13 @@ func globalName(u *unstructured.Unstructured) string {
 // dns checks the zone. It is called with the fleet locked, at each tick.
 func (f *Fleet) dns(now time.Time) (broken []error) {
 	d := &f.laws.dns
-	before, changed := d.given, d.read(f.DNS)
+	before := d.given
+	changed := d.read(f.DNS)
 	if f.apiSick() {
 		f.disturbed = now
+	}
+	for name, m := range f.members {
+		d.noteFailedOver(m, f.cluster(name), now)
 	}
 	for _, u := range f.Federation.List(services, nil) {
 		if u.GetDeletionTimestamp() != nil || valueAt(u, "spec.type") != string(corev1.ServiceTypeLoadBalancer) {
@@ -79,6 +85,9 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 			}
 		}
 		broken = append(broken, f.lostInDNS(u, now)...)
+		if changed {
+			broken = append(broken, f.returnedInDNS(u, before[name], now)...)
+		}
 		broken = append(broken, f.endedInDNS(u, now)...)
 	}
 	return broken
@@ -133,13 +142,50 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 		if now.Sub(d.held[m.Name]) < noticing {
 			continue
 		}
-		for _, other := range f.members {
-			serving := d.serving[serviceIn{u.GetUID(), other.Name}]
-			if c := f.cluster(other.Name); !serving.IsZero() && now.Sub(serving) > upset && c != nil && c.DNSWeight() > 0 {
-				m.faultSince = now // said once
-				broken = append(broken, against("DNS does not have what is lost", "%s is lost for %s, %s serves, and %s has %s", m.Name, now.Sub(since), other.Name, name, d.given[name]))
-				break
-			}
+		if other := f.serving(u, now); other != "" {
+			m.faultSince = now // said once
+			broken = append(broken, against("DNS does not have what is lost", "%s is lost for %s, %s serves, and %s has %s", m.Name, now.Sub(since), other, name, d.given[name]))
+		}
+	}
+	return broken
+}
+
+// serving returns a member that has served a Service for long enough that the zone must have it, or "".
+func (f *Fleet) serving(u *unstructured.Unstructured, now time.Time) string {
+	for _, m := range f.members {
+		since := f.laws.dns.serving[serviceIn{u.GetUID(), m.Name}]
+		if c := f.cluster(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !placedElsewhere(c) {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// placedElsewhere reports whether everything that was placed in a cluster is placed elsewhere.
+func placedElsewhere(c *v1beta1.Cluster) bool {
+	return c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailingBack && c.Status.Failover.Percent == 0
+}
+
+// noteFailedOver keeps since when each cluster is failed over.
+func (d *dnsLaws) noteFailedOver(m *Member, c *v1beta1.Cluster, now time.Time) {
+	if c == nil || !placedElsewhere(c) {
+		delete(d.failedOver, m.Name)
+	} else if d.failedOver[m.Name].IsZero() {
+		d.failedOver[m.Name] = now
+	}
+}
+
+// returnedInDNS checks that a name does not get addresses of a cluster that is failed over while another serves: its pods are about to go.
+func (f *Fleet) returnedInDNS(u *unstructured.Unstructured, before []string, now time.Time) (broken []error) {
+	f.tally.check("DNS does not get what is failed over")
+	d, name := &f.laws.dns, globalName(u)
+	for _, m := range f.members {
+		since := d.failedOver[m.Name]
+		if m.alias || since.IsZero() || now.Sub(since) < noticing || now.Sub(f.disturbed) < upset || m.hasAny(before) || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+			continue
+		}
+		if other := f.serving(u, now); other != "" {
+			broken = append(broken, against("DNS does not get what is failed over", "%s is failed over for %s, %s serves, and %s gets %s", m.Name, now.Sub(since), other, name, d.given[name]))
 		}
 	}
 	return broken

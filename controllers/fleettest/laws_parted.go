@@ -61,13 +61,9 @@ func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken 
 		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
 			continue
 		}
-		for _, other := range f.members {
-			serving := d.serving[serviceIn{u.GetUID(), other.Name}]
-			if c := f.cluster(other.Name); !serving.IsZero() && now.Sub(serving) > upset && c != nil && c.DNSWeight() > 0 {
-				d.ended[at] = now // said once
-				broken = append(broken, against("DNS does not point at what has ended", "%s has no ready pod of it for %s, %s serves, and %s has %s", m.Name, staleInDNS, other.Name, name, d.given[name]))
-				break
-			}
+		if other := f.serving(u, now); other != "" {
+			d.ended[at] = now // said once
+			broken = append(broken, against("DNS does not point at what has ended", "%s has no ready pod of it for %s, %s serves, and %s has %s", m.Name, staleInDNS, other, name, d.given[name]))
 		}
 	}
 	return broken

@@ -60,7 +60,7 @@ func (p *planner) recordOffers(parts []*part) {
 		t := &part{Cluster: c, rank: unseen, weight: c.Weight}
 		switch {
 		case !c.Ready && !c.CutOff:
-		case c.Weight == 0:
+		case c.Weight == 0 || c.FailedOver && !c.CutOff:
 			t.rank = drained
 		default:
 			t.rank = serving

@@ -14,22 +14,22 @@ func TestOffers(t *testing.T) {
 	clusters := threeClusters()
 	clusters[1].Weight = 0
 	clusters = append(clusters, Cluster{Name: "dead", Weight: 100}, Cluster{Name: "held", Weight: 100, CutOff: true}, Cluster{Name: "wide", Ready: true, Weight: 5, Zones: []string{"a", "b"}, Region: "east"},
-		Cluster{Name: "mute", Weight: 100, Ready: true, HeartbeatsStale: true})
+		Cluster{Name: "back", Weight: 100, Ready: true, FailedOver: true}, Cluster{Name: "mute", Weight: 100, Ready: true, HeartbeatsStale: true})
 	checked := with(service("east-a=192.0.2.1,192.0.2.1", "west-a=192.0.2.2", "wide=192.0.2.3"), `{"healthCheck":{"type":"TCP","port":80}}`)
 	unreported := Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer}
 	for name, c := range map[string]struct {
 		object Object
 		want   []string
 	}{
-		"ranks": {service("dead=192.0.2.4", "east-a=192.0.2.1,2001:db8::1", "east-b=192.0.2.2", "held=192.0.2.5", "mute=192.0.2.8", "west-a", "wide=192.0.2.6", "gone=192.0.2.9"), []string{
-			"dead   weight 100 rank 3 [192.0.2.4] false", "east-a east a weight 100 rank 0 [192.0.2.1 2001:db8::1] false", "east-b east b weight 0 rank 1 [192.0.2.2] false",
+		"ranks": {service("back=192.0.2.10", "dead=192.0.2.4", "east-a=192.0.2.1,2001:db8::1", "east-b=192.0.2.2", "held=192.0.2.5", "mute=192.0.2.8", "west-a", "wide=192.0.2.6", "gone=192.0.2.9"), []string{
+			"back   weight 100 rank 1 [192.0.2.10] false", "dead   weight 100 rank 3 [192.0.2.4] false", "east-a east a weight 100 rank 0 [192.0.2.1 2001:db8::1] false", "east-b east b weight 0 rank 1 [192.0.2.2] false",
 			"held   weight 100 rank 0 [192.0.2.5] false", "mute   weight 100 rank 3 [192.0.2.8] false", "wide east  weight 5 rank 0 [192.0.2.6] false"}},
 		"host names": {service("east-a=one.lb.test,192.0.2.1", "wide=two.lb.test"), []string{
 			"east-a east a weight 100 rank 0 [192.0.2.1 192.0.2.7] false", "wide east  weight 5 rank 0 [] true"}},
 		"checked": {checked, []string{
 			"east-a east a weight 100 rank 2 [192.0.2.1] false", "west-a west a weight 100 rank 0 [192.0.2.2] false", "wide east  weight 5 rank 0 [192.0.2.3] false"}},
 		"not reported yet": {unreported, []string{
-			"dead   weight 100 rank 3 [] false unknown", "east-a east a weight 100 rank 0 [] false unknown", "east-b east b weight 0 rank 1 [] false unknown",
+			"back   weight 100 rank 1 [] false unknown", "dead   weight 100 rank 3 [] false unknown", "east-a east a weight 100 rank 0 [] false unknown", "east-b east b weight 0 rank 1 [] false unknown",
 			"held   weight 100 rank 0 [] false unknown", "mute   weight 100 rank 0 [] false unknown", "west-a west a weight 100 rank 0 [] false unknown", "wide east  weight 5 rank 0 [] false unknown"}},
 		"reported, nothing is there": {Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Reported: true}, nil},
 		"two have never been seen": {service("dead=never", "held=never", "wide=192.0.2.6"), []string{

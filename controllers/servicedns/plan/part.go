@@ -15,7 +15,7 @@ type rank int
 const (
 	// serving: the cluster serves.
 	serving rank = iota
-	// drained: it serves, but should not while others do.
+	// drained: it serves, but should not while others do. So it is while it is failed over.
 	drained
 	// failing: it reports that it serves, but fails the federation's check.
 	failing
@@ -76,6 +76,8 @@ func (p *planner) rankPart(t *part, item v1beta1.ClusterServiceIngress) {
 		t.rank, t.why = unseen, "the federation's process that looks after the object does not reach the cluster, though others do: its addresses are out"
 	case t.weight == 0:
 		t.rank, t.why = drained, "the cluster's DNS weight is 0: its addresses count only for the global name, and only while no other cluster serves"
+	case t.FailedOver && !t.CutOff:
+		t.rank, t.why = drained, "the cluster is failed over, and its pods move: its addresses count only for the global name, and only while no other cluster serves, until it fails back"
 	case t.CutOff:
 		t.why = "most clusters vanished together: its addresses stay, for it may be the federation that is cut off; if the cluster is dead: kubectl federation drain " + t.Name
 	default:

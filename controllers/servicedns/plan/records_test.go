@@ -142,6 +142,22 @@ func TestRecords(t *testing.T) {
 			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
 			reasons: []string{"east-a: the cluster's DNS weight is 0", "east-b: no endpoint"},
 		},
+		"a cluster that is failed over is left out when it is ready again, as its pods are about to go": {
+			in:      input(change(0, func(c *Cluster) { c.FailedOver = true }), service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want:    []string{"@ A 192.0.2.2", "a.east CNAME east", "b.east A 192.0.2.2", "east A 192.0.2.2"},
+			reasons: []string{"east-a: the cluster is failed over, and its pods move"},
+		},
+		"where only a cluster that is failed over serves, the global name has its addresses": {
+			in:      input(change(0, func(c *Cluster) { c.FailedOver = true }), service("east-a=192.0.2.1", "east-b")),
+			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},
+			reasons: []string{"east-a: the cluster is failed over", "east-b: no endpoint"},
+		},
+		"a cluster that is failed over and vanished with most others stays as it was": {
+			in: input([]Cluster{{Name: "east-a", CutOff: true, FailedOver: true, Weight: 100, Zones: []string{"a"}, Region: "east"}, {Name: "east-b", Ready: true, Weight: 100, Zones: []string{"b"}, Region: "east"}},
+				service("east-a=192.0.2.1", "east-b=192.0.2.2")),
+			want:    []string{"@ A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "b.east A 192.0.2.2", "east A 192.0.2.1 192.0.2.2"},
+			reasons: []string{"east-a: most clusters vanished together"},
+		},
 		"a name is not emptied because its only cluster cannot be seen": {
 			in:      input(change(0, func(c *Cluster) { c.Ready = false }), service("east-a=192.0.2.1", "east-b")),
 			want:    []string{"@ A 192.0.2.1", "a.east CNAME east", "b.east CNAME east", "east CNAME @"},

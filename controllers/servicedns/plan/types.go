@@ -76,6 +76,9 @@ type Cluster struct {
 	// HeartbeatsStale is true for a cluster that is ready again but whose nodes' heartbeats are stale: it counts as not
 	// ready.
 	HeartbeatsStale bool
+	// FailedOver is true while what was placed there is placed elsewhere: should it be ready again, its pods are about to
+	// go. Its addresses count as those of a drained one until it fails back.
+	FailedOver bool
 	// CutOff is true for a cluster that is unreachable probably because the federation is cut off: its addresses count as
 	// before.
 	CutOff bool

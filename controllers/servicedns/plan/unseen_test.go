@@ -76,3 +76,20 @@ func TestWhatStaysIsSaidToStay(t *testing.T) {
 		}
 	}
 }
+
+// A cluster is failed over until it has something again.
+func TestAClusterThatIsFailedOver(t *testing.T) {
+	for _, tc := range []struct {
+		phase   v1beta1.FailoverPhase
+		percent int32
+		want    bool
+	}{
+		{v1beta1.PhaseServing, 0, false}, {v1beta1.PhaseGracePeriod, 0, false}, {v1beta1.PhaseFailoverSuspended, 0, false},
+		{v1beta1.PhaseFailedOver, 0, true}, {v1beta1.PhaseFailingBack, 0, true}, {v1beta1.PhaseFailingBack, 10, false},
+	} {
+		c := &v1beta1.Cluster{Status: v1beta1.ClusterStatus{Failover: &v1beta1.ClusterFailover{Phase: tc.phase, Percent: tc.percent}}}
+		if got := ClusterOf(c, nil).FailedOver; got != tc.want {
+			t.Errorf("%s, %d %%: failed over %v", tc.phase, tc.percent, got)
+		}
+	}
+}
