@@ -48,7 +48,6 @@ func TestDifferential(t *testing.T) {
 				if why := knownDifferences[strings.TrimPrefix(t.Name(), "TestDifferential/")]; why != "" {
 					t.Skip(why)
 				}
-				t.Parallel()
 				sameEnd(t, data, play(t, v.of(data), nil))
 			})
 		})

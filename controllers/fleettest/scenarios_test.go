@@ -71,6 +71,7 @@ func scenarios(t *testing.T, run func(t *testing.T, path string, data []byte)) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			t.Parallel()
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
