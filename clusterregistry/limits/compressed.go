@@ -14,9 +14,10 @@ const (
 	alwaysTaken = 1 << 20 // bytes
 )
 
-// wantsCompressed is the request that asks for a compressed answer, if it did not say what it wants.
+// wantsCompressed is the request that asks for a compressed answer, if it reads and did not say what it wants: API servers compress large answers only,
+// and what is answered to a write is one object.
 func wantsCompressed(r *http.Request) *http.Request {
-	if r.Header.Get("Accept-Encoding") != "" || r.Header.Get("Range") != "" || r.Header.Get("Upgrade") != "" || r.Method == http.MethodHead {
+	if r.Header.Get("Accept-Encoding") != "" || r.Header.Get("Range") != "" || r.Header.Get("Upgrade") != "" || r.Method != http.MethodGet {
 		return r
 	}
 	r = r.Clone(r.Context())

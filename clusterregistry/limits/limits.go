@@ -178,7 +178,10 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Closer
 		}{io.LimitReader(response.Body, errorText), response.Body}
 	}
-	query := r.URL.Query()
+	var query url.Values // of what reads: nothing else is watched, or comes in pages
+	if r.Method == http.MethodGet {
+		query = r.URL.Query()
+	}
 	watch := query.Get("watch") == "true" || query.Get("watch") == "1"
 	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch && response.StatusCode == http.StatusOK, failed: response.StatusCode >= http.StatusMultipleChoices}
 	counted.weigher = weigherFor(response, counted.watch)

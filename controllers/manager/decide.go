@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"time"
 
 	"federation/controllers/customkinds"
 	"federation/controllers/drain"
@@ -39,7 +40,7 @@ func (m *Manager) failover(_ context.Context, from Informers) (func(context.Cont
 
 func (m *Manager) readiness(_ context.Context, from Informers) (func(context.Context) error, error) {
 	c, err := readiness.New(readiness.Options{
-		Client: m.Client, Informers: from.ForResource, Recorder: m.Recorder, Info: m.Info, Settings: m.Failover, Levels: m.Levels, Spent: m.Spent,
+		Client: m.Client, Informers: from.ForResource, Recorder: m.Recorder, Info: m.Info, Settings: m.Failover, Levels: m.Levels, Spent: m.Spent, After: 10 * time.Second,
 	})
 	if err != nil {
 		return nil, err

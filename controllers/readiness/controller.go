@@ -37,7 +37,7 @@ const (
 	checking = 80 * time.Millisecond
 )
 
-// Options are what a Controller needs; all but Spent and Evaluated are required.
+// Options are what a Controller needs; all but Spent, After and Evaluated are required.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -52,6 +52,8 @@ type Options struct {
 	Levels []plan.Level
 	// Spent returns how much CPU time the calling thread has used. Nil: wall time, where nobody else needs the core.
 	Spent func() time.Duration
+	// After is how long after its start it evaluates for the first time: whoever has just started brings the members to the plan first.
+	After time.Duration
 	// Evaluated is called with the result of each evaluation. Optional.
 	Evaluated func(domain string, l *reviewplan.Loss)
 }
@@ -179,6 +181,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	c.gathers = time.Now().Add(c.After)
+	c.rest = c.gathers
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

@@ -55,30 +55,39 @@ func NewJSON(typed bool) *JSON { return &JSON{typed: typed} }
 
 // Add implements Weigher.
 func (j *JSON) Add(part []byte) (total, largest int64, err error) {
-	for _, c := range part {
-		j.weigh(1, 1)
-		switch {
-		case j.escaped:
-			j.escaped, j.number.other = false, true // quantities are not unescaped
-		case j.inText && c == '\\':
-			j.escaped = true
-		case j.inText && c == '"':
-			j.inText = false
-			j.endNumber()
-		case j.inText:
-			j.number.add(c)
-		default:
-			j.structure(c)
-		}
+	for len(part) > 0 && j.err == nil {
+		n := j.step(part)
 		largest = max(largest, j.event.sum())
-		if j.err != nil {
-			return j.total.sum(), largest, j.err
-		}
-		if len(j.open) == 0 && (c == '}' || c == ']') && !j.inText {
+		if c := part[n-1]; len(j.open) == 0 && (c == '}' || c == ']') && !j.inText {
 			j.event = cost{}
 		}
+		part = part[n:]
 	}
 	return j.total.sum(), largest, j.err
+}
+
+// step takes a byte, or what a text goes on with.
+func (j *JSON) step(part []byte) int {
+	n := 1
+	switch c := part[0]; {
+	case j.escaped:
+		j.escaped, j.number.other = false, true // quantities are not unescaped
+	case j.inText && c == '\\':
+		j.escaped = true
+	case j.inText && c == '"':
+		j.inText = false
+		j.endNumber()
+	case j.inText && j.typed:
+		j.number.add(c)
+	case j.inText:
+		for n < len(part) && part[n] != '"' && part[n] != '\\' {
+			n++
+		}
+	default:
+		j.structure(c)
+	}
+	j.weigh(int64(n), int64(n))
+	return n
 }
 
 // structure takes a byte outside of texts.
