@@ -65,12 +65,9 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trust, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: federation.CAData, CAFile: federation.CAFile, ServerName: federation.ServerName}})
+	trust, err := trustedBy(federation)
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig %q: %w", o.bootstrap, err)
-	}
-	if trust == nil {
-		trust = &tls.Config{MinVersion: tls.VersionTLS12} // what the system trusts
 	}
 	servers := o.servers
 	if len(servers) == 0 {
@@ -93,6 +90,15 @@ func (o *options) run(ctx context.Context) error {
 			},
 		})
 	})
+}
+
+// trustedBy returns which servers a kubeconfig trusts, without its credentials.
+func trustedBy(config *rest.Config) (*tls.Config, error) {
+	trust, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: config.CAData, CAFile: config.CAFile, ServerName: config.ServerName}})
+	if err == nil && trust == nil {
+		trust = &tls.Config{MinVersion: tls.VersionTLS12} // what the system trusts
+	}
+	return trust, err
 }
 
 // withCertificate returns how to connect with a certificate.
