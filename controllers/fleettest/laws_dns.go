@@ -77,7 +77,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 			pods, serving := d.pods[at], d.serving[at]
 			switch {
 			case len(given) > 0:
-			case changed && m.hasAny(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing:
+			case changed && m.hasAny(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing && now.Sub(f.disturbed) > upset:
 				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s had %s, %s has pods of it that are ready, and now there is nothing", name, before[name], m.Name))
 			case !serving.IsZero() && now.Sub(serving) > upset && now.Sub(f.disturbed) > upset:
 				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s has nothing, and %s serves it since %s", name, m.Name, now.Sub(serving)))
