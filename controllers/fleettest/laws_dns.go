@@ -154,21 +154,16 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 func (f *Fleet) serving(u *unstructured.Unstructured, now time.Time) string {
 	for _, m := range f.members {
 		since := f.laws.dns.serving[serviceIn{u.GetUID(), m.Name}]
-		if c := f.cluster(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !placedElsewhere(c) {
+		if c := f.cluster(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !c.IsFailedOver() {
 			return m.Name
 		}
 	}
 	return ""
 }
 
-// placedElsewhere reports whether everything that was placed in a cluster is placed elsewhere.
-func placedElsewhere(c *v1beta1.Cluster) bool {
-	return c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailingBack && c.Status.Failover.Percent == 0
-}
-
 // noteFailedOver keeps since when each cluster is failed over.
 func (d *dnsLaws) noteFailedOver(m *Member, c *v1beta1.Cluster, now time.Time) {
-	if c == nil || !placedElsewhere(c) {
+	if c == nil || !c.IsFailedOver() {
 		delete(d.failedOver, m.Name)
 	} else if d.failedOver[m.Name].IsZero() {
 		d.failedOver[m.Name] = now

@@ -58,16 +58,11 @@ func Hosts(u *unstructured.Unstructured) (hosts []string) {
 // string.
 func Usability(c *v1beta1.Cluster) string { return fmt.Sprint(ClusterOf(c, nil)) }
 
-// isFailedOver reports whether everything that was placed in a cluster is placed elsewhere.
-func isFailedOver(c *v1beta1.Cluster) bool {
-	return c.Phase() == v1beta1.PhaseFailedOver || c.Phase() == v1beta1.PhaseFailingBack && c.Status.Failover.Percent == 0
-}
-
 // ClusterOf reads a Cluster. held has the names of those that count as before though they are unreachable.
 func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
 	return Cluster{
 		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, CutOff: held[c.Name],
-		FailedOver: isFailedOver(c), Weight: uint32(max(c.DNSWeight(), 0)),
+		FailedOver: c.IsFailedOver(), Weight: uint32(max(c.DNSWeight(), 0)),
 		Zones: c.Status.Zones, Region: c.Status.Region,
 	}
 }

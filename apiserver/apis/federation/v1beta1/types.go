@@ -463,6 +463,11 @@ func (c *Cluster) Phase() FailoverPhase {
 	return c.Status.Failover.Phase
 }
 
+// IsFailedOver reports whether everything that was placed in the cluster is placed elsewhere: until it gets back a first share.
+func (c *Cluster) IsFailedOver() bool {
+	return c.Phase() == PhaseFailedOver || c.Phase() == PhaseFailingBack && c.Status.Failover.Percent == 0
+}
+
 // PhaseWithShare returns the phase as lists show it: with the share of a cluster that is failing back.
 func (c *Cluster) PhaseWithShare() string {
 	if phase := c.Phase(); phase != PhaseFailingBack {
