@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -96,10 +97,11 @@ func TestAHostOfAnotherNamespaceIsRefused(t *testing.T) {
 		}
 		return i
 	}
-	older, err := tenant.NetworkingV1().Ingresses("hosts-thief").Create(ctx, ingress("older", "thief.example.org"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var older *networkingv1.Ingress
+	eventually(t, "the tenant's right to create an Ingress", func(ctx context.Context) (err error) {
+		older, err = tenant.NetworkingV1().Ingresses("hosts-thief").Create(ctx, ingress("older", "thief.example.org"), metav1.CreateOptions{})
+		return err
+	})
 	if _, err := shared.kube.NetworkingV1().Ingresses("hosts-owner").Create(ctx, ingress("web", "owner.example.org", "*.owner.example.org"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
