@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -27,6 +28,8 @@ const (
 	connectTimeout = 2 * time.Second
 	// pause is how long to wait after a failure, at least half of it and at most one and a half times: agents do not come all at once.
 	pause = time.Second
+	// defaultQuiet is that of AgentOptions: the federation checks the health of a member more often than that.
+	defaultQuiet = 20 * time.Second
 )
 
 // AgentOptions configure an agent.
@@ -41,6 +44,9 @@ type AgentOptions struct {
 	Handler http.Handler
 	// Ready is how many connections are kept ready at each server. 0: DefaultReady.
 	Ready int
+	// Quiet is how long a server may say nothing at all on any connection until those that are ready are replaced: something on the way, as a proxy, may
+	// have forgotten them without a word, and answers the kernel's keep-alives itself. 0: 20 seconds.
+	Quiet time.Duration
 	// Version is what the agent says that it is.
 	Version string
 	// Observe, where it is not nil, is told of each try to connect: nil for one that succeeded.
@@ -57,7 +63,7 @@ func CheckServer(server string) error {
 
 // RunAgent keeps connections ready at the federation, and serves what comes on them, until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
-	o.Ready = cmp.Or(o.Ready, DefaultReady)
+	o.Ready, o.Quiet = cmp.Or(o.Ready, DefaultReady), cmp.Or(o.Quiet, defaultQuiet)
 	for _, s := range o.Servers {
 		if err := CheckServer(s); err != nil {
 			return fmt.Errorf("server %w", err)
@@ -75,8 +81,9 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, s := range o.Servers {
+		heard := &lastHeard{}
 		for range o.Ready {
-			wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { a.keepReady(ctx, s) }))
+			wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { a.keepReady(ctx, s, heard) }))
 		}
 	}
 	end := context.AfterFunc(ctx, func() { _ = server.Close() }) // all connections end
@@ -95,11 +102,11 @@ type agent struct {
 	accepted chan net.Conn
 }
 
-// keepReady keeps one connection ready at a server until ctx is done.
-func (a *agent) keepReady(ctx context.Context, server string) {
+// keepReady keeps one connection ready at a server until ctx is done. heard is when the server said something the last time, on any connection.
+func (a *agent) keepReady(ctx context.Context, server string, heard *lastHeard) {
 	var last string // what was logged
 	for ctx.Err() == nil {
-		conn, err := a.connect(ctx, server)
+		conn, err := a.connect(ctx, server, heard)
 		if a.Observe != nil && ctx.Err() == nil {
 			a.Observe(server, err)
 		}
@@ -121,13 +128,38 @@ func (a *agent) keepReady(ctx context.Context, server string) {
 			_ = conn.Close() // nobody serves it
 			return
 		}
+		conn.waitUntilTaken(ctx, a.Quiet)
+	}
+}
+
+// waitUntilTaken waits until the federation uses a connection, or it is closed and some time has passed; a silent one is closed.
+func (c *agentConn) waitUntilTaken(ctx context.Context, quiet time.Duration) {
+	look := time.NewTicker(quiet / 4)
+	defer look.Stop()
+	for {
 		select {
-		case <-conn.used:
-		case <-conn.closed:
+		case <-c.used:
+			return
+		case <-c.closed:
 			waitBeforeRetry(ctx)
+			return
 		case <-ctx.Done():
+			return
+		case <-look.C:
+			if c.heard.isQuiet(quiet) {
+				_ = c.Close() // nobody uses it
+			}
 		}
 	}
+}
+
+// lastHeard is when a server said something the last time.
+type lastHeard struct{ at atomic.Int64 }
+
+func (h *lastHeard) now() { h.at.Store(time.Now().UnixNano()) }
+
+func (h *lastHeard) isQuiet(after time.Duration) bool {
+	return time.Since(time.Unix(0, h.at.Load())) > after
 }
 
 // waitBeforeRetry waits some time around pause.
@@ -139,7 +171,7 @@ func waitBeforeRetry(ctx context.Context) {
 }
 
 // connect connects to a server, and returns the connection when the server has taken it.
-func (a *agent) connect(ctx context.Context, server string) (*agentConn, error) {
+func (a *agent) connect(ctx context.Context, server string, heard *lastHeard) (*agentConn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, fmt.Errorf("no answer within %v", connectTimeout))
 	defer cancel()
 	u, err := url.Parse(server)
@@ -170,7 +202,8 @@ func (a *agent) connect(ctx context.Context, server string) (*agentConn, error) 
 		return nil, err
 	}
 	keepAlive(raw)
-	return &agentConn{Conn: conn, read: read, used: make(chan struct{}), closed: make(chan struct{})}, nil
+	heard.now()
+	return &agentConn{Conn: conn, read: read, heard: heard, used: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
 // upgrade asks the server to take the connection. What it returns has what the server sent since.
@@ -254,6 +287,7 @@ func askProxy(ctx context.Context, conn net.Conn, through *url.URL, address stri
 type agentConn struct {
 	net.Conn
 	read   *bufio.Reader
+	heard  *lastHeard
 	first  sync.Once
 	used   chan struct{}
 	last   sync.Once
@@ -264,6 +298,7 @@ type agentConn struct {
 func (c *agentConn) Read(b []byte) (int, error) {
 	n, err := c.read.Read(b)
 	if n > 0 {
+		c.heard.now()
 		c.first.Do(func() { close(c.used) })
 	}
 	return n, err

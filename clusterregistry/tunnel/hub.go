@@ -30,8 +30,10 @@ const (
 const MostReady = 8
 
 const (
-	// refill is how long to wait for a connection of an agent that was connected a moment ago: it replaces those that were taken.
+	// refill is how long an agent that has no connection left may take to replace those that were taken.
 	refill = time.Second
+	// patience is how long to wait for that while others of its connections are in use, as when the machine is busy.
+	patience = 10 * time.Second
 	// maxIdle is how long a connection is kept ready at most, and half of it at least: its agent then connects, and is authenticated, again.
 	maxIdle = time.Hour
 	// maxVersion bounds what an agent says of itself.
@@ -54,6 +56,7 @@ type member struct {
 	ready   []*readyConn  // the last one is the newest
 	came    chan struct{} // closed when one comes
 	last    time.Time     // when one was there the last time
+	used    int           // connections that were taken and have not been closed
 	version string        // of the agent that connected last
 }
 
@@ -71,8 +74,10 @@ func (h *Hub) Agent(cluster types.UID) (version string, connected bool) {
 	return m.version, true
 }
 
-// connected reports whether the agent has connections ready, or replaces those that were taken.
-func (m *member) connected() bool { return len(m.ready) > 0 || time.Since(m.last) < refill }
+// connected reports whether the agent has connections, or replaces those that were taken.
+func (m *member) connected() bool {
+	return len(m.ready) > 0 || m.used > 0 || time.Since(m.last) < refill
+}
 
 // Park answers the request of an agent that has been authenticated as that of the Cluster with a UID, and keeps its connection until it is dialled. It
 // returns at once.
@@ -136,7 +141,7 @@ func (h *Hub) count(cluster types.UID) int {
 
 // add makes a connection ready, unless there are enough.
 func (h *Hub) add(cluster types.UID, conn net.Conn, version string) bool {
-	c := &readyConn{Conn: conn, done: make(chan struct{})}
+	c := &readyConn{Conn: conn, since: time.Now(), done: make(chan struct{})}
 	_ = c.SetReadDeadline(time.Now().Add(maxIdle/2 + rand.N(maxIdle/2))) // an error means that it has ended, which watch finds
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,6 +165,7 @@ func (h *Hub) add(cluster types.UID, conn net.Conn, version string) bool {
 // readyConn is a connection that nobody uses yet.
 type readyConn struct {
 	net.Conn
+	since time.Time
 	taken atomic.Bool
 	done  chan struct{} // closed when watch no longer reads
 	gone  bool          // it ended, was ready for long, or the agent said something unasked
@@ -191,29 +197,78 @@ func (h *Hub) remove(cluster types.UID, c *readyConn) {
 
 // Dial returns a connection to the API of the Cluster with a UID, through its agent. Where none is connected, it returns ErrNoAgent at once.
 func (h *Hub) Dial(ctx context.Context, cluster types.UID) (net.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, refill, ErrNoAgent)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrNoAgent)
 	defer cancel()
+	look := time.NewTicker(refill)
+	defer look.Stop()
 	for {
 		c, came := h.take(cluster)
 		if c == nil && came == nil {
 			return nil, ErrNoAgent
 		}
 		if c != nil {
-			if conn := c.use(); conn != nil {
-				return conn, nil
+			if c.use() {
+				return h.countUsed(cluster, c), nil
 			}
 			continue
 		}
 		select {
 		case <-came:
+		case <-look.C: // those in use may have ended
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// take returns the newest connection: after the path was cut, older ones may be dead without our knowing. Where there is none but the agent was there a
-// moment ago, it returns what is closed when one comes; else nothing.
+// countUsed returns a connection that counts as in use until it is closed. If nothing has come on it until then, those that were ready before it are ended,
+// too: the path was cut, or the agent hangs.
+func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.members[cluster]
+	if m == nil { // it has just left the federation
+		return ready.Conn
+	}
+	m.used++
+	c := &usedConn{Conn: ready.Conn}
+	c.closed = sync.OnceFunc(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		m.used--
+		for _, other := range m.ready {
+			if !c.answered.Load() && other.since.Before(ready.since) {
+				_ = other.Close() // watch removes it
+			}
+		}
+	})
+	return c
+}
+
+// usedConn is a connection that was taken.
+type usedConn struct {
+	net.Conn
+	answered atomic.Bool
+	closed   func()
+}
+
+// Read implements net.Conn.
+func (c *usedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.answered.Store(true)
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *usedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// take returns the newest connection: after the path was cut, older ones may be dead without our knowing. Where there is none but the agent is connected,
+// it returns what is closed when one comes; else nothing.
 func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,16 +285,16 @@ func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
 	return c, nil
 }
 
-// use returns the connection for whoever took it; nil if it has ended.
-func (c *readyConn) use() net.Conn {
+// use makes a connection that was taken ready to be used, and reports whether it has not ended.
+func (c *readyConn) use() bool {
 	c.taken.Store(true)
 	_ = c.SetReadDeadline(time.Unix(1, 0)) // an error means that it has ended, which watch finds
 	<-c.done
 	if c.gone || c.SetReadDeadline(time.Time{}) != nil {
 		_ = c.Close() // it has ended
-		return nil
+		return false
 	}
-	return c.Conn
+	return true
 }
 
 // Forget ends the connections of a Cluster that are ready, as it has left the federation. Those that were taken are whose they are.

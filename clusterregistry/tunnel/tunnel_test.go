@@ -28,9 +28,10 @@ const cluster types.UID = "11111111-2222-3333-4444-555555555555"
 // federation is a server of the federation with a Hub: whoever comes is taken for the agent of cluster.
 type federation struct {
 	*httptest.Server
-	hub *Hub
-	mu  sync.Mutex
-	all []net.Conn // that came
+	hub  *Hub
+	gate atomic.Pointer[chan struct{}] // who comes waits until it is closed; nil: nobody waits
+	mu   sync.Mutex
+	all  []net.Conn // that came
 }
 
 func newFederation(t *testing.T, listen string) *federation {
@@ -39,6 +40,9 @@ func newFederation(t *testing.T, listen string) *federation {
 		if r.URL.Path != "/apis/federation/v1beta1/clusters/east-a/connect" || r.Method != http.MethodPost {
 			http.Error(w, r.Method+" "+r.URL.Path, http.StatusNotFound)
 			return
+		}
+		if gate := f.gate.Load(); gate != nil {
+			<-*gate
 		}
 		f.hub.Park(w, r, cluster)
 	}))
@@ -286,6 +290,82 @@ func TestHubWithoutAgent(t *testing.T) {
 	awaitAgent(t, f, false)
 	if _, err := f.hub.Dial(t.Context(), cluster); !errors.Is(err, ErrNoAgent) {
 		t.Errorf("after the agent ended: %v", err)
+	}
+}
+
+// An agent that is slow to replace a connection is connected as long as others are in use.
+func TestHubWaitsForASlowAgent(t *testing.T) {
+	f := newFederation(t, "")
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open)
+	startAgent(t, f, newAPI(t), func(o *AgentOptions) { o.Ready = 1 })
+	f.gate.Store(&gate)
+	used, err := f.hub.Dial(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := used.Write([]byte("G")); err != nil { // the agent hears that it is used, and connects again
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		conn, err := f.hub.Dial(t.Context(), cluster)
+		if err == nil {
+			err = conn.Close()
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("with one connection in use and none ready: %v", err)
+	case <-time.After(refill + refill/2):
+	}
+	open()
+	if err := <-got; err != nil {
+		t.Errorf("when the agent has come: %v", err)
+	}
+	if err := used.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection that ends without an answer takes along those that were ready before it: the same has become of them.
+func TestHubEndsWhatWasReadyBefore(t *testing.T) {
+	f := newFederation(t, "")
+	startAgent(t, f, newAPI(t), func(o *AgentOptions) { o.Ready = 2 })
+	for f.hub.count(cluster) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	f.hub.mu.Lock()
+	before := f.hub.members[cluster].ready[0]
+	f.hub.mu.Unlock()
+	conn, err := f.hub.Dial(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-before.done:
+	case <-time.After(20 * time.Second):
+		t.Error("the connection that was ready before is kept")
+	}
+	awaitAgent(t, f, true)
+}
+
+// An agent that hears nothing replaces what it keeps ready.
+func TestAgentReplacesSilentConnections(t *testing.T) {
+	f := newFederation(t, "")
+	var tries atomic.Int64
+	startAgent(t, f, newAPI(t), func(o *AgentOptions) {
+		o.Ready, o.Quiet, o.Observe = 1, 100*time.Millisecond, func(string, error) { tries.Add(1) }
+	})
+	for deadline := time.Now().Add(20 * time.Second); tries.Load() < 3; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections", tries.Load())
+		}
 	}
 }
 
