@@ -206,7 +206,7 @@ rules:
   resources:
   - {group: "", resources: [secrets, configmaps, serviceaccounts/token]}
   - {group: authentication.k8s.io}
-  - {group: federation, resources: [clusters/proxy]}
+  - {group: federation, resources: [clusters/proxy, clusters/inspect]}
 # What decides about clusters, and who may do what
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]

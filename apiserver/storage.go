@@ -229,6 +229,7 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"clusters":                      clusters.Cluster,
 		"clusters/status":               clusters.Status,
 		"clusters/proxy":                clusters.Proxy,
+		"clusters/inspect":              clusters.Inspect,
 		"clusters/connect":              clusters.Connect,
 		"placementpolicies":             policies,
 		"placementpolicies/status":      status,

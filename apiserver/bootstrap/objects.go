@@ -64,6 +64,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
+		clusterRole("federation-cluster-inspector", "", ours("clusters/inspect", "get")),
 		clusterRole(v1beta1.AgentsGroup, "", ours("clusters/"+v1beta1.ConnectSubresource, "create"), askForCertificates), // each for its own
 		clusterRole(agentBootstrapRole, "", askForCertificates),
 		clusterRole(controllersName, "", controllersRules()...),

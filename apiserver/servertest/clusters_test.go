@@ -12,6 +12,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -101,6 +102,34 @@ func TestProxySpeaksToTheMemberAsTheCaller(t *testing.T) {
 	}
 	if body, err := get("/elsewhere"); err == nil {
 		t.Errorf("a redirect was followed or passed on: %s", body)
+	}
+}
+
+// TestInspectReadsAsTheFederation: once, and in nobody's name.
+func TestInspectReadsAsTheFederation(t *testing.T) {
+	var asked http.Request
+	server := member(t, &asked)
+	newCluster(t, "inspected", strings.TrimPrefix(server.URL, "https://"))
+	newMemberSecret(t, "inspected", server, `token: member-token`)
+	request := func(verb string) *rest.Request {
+		return shared.kube.CoreV1().RESTClient().Verb(verb).AbsPath("/apis/federation/v1beta1/clusters/inspected/inspect/api/v1/pods")
+	}
+	body, err := request("GET").SetHeader("Impersonate-User", "federation-admin").SetHeader("Impersonate-Group", "system:masters").DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(body), "member") {
+		t.Fatalf("%s, %v", body, err)
+	}
+	if h := asked.Header; h.Get("Authorization") != "Bearer member-token" || h.Get("Impersonate-User") != "" || h.Get("Impersonate-Group") != "" || asked.URL.Path != "/api/v1/pods" {
+		t.Errorf("the member was asked for %s with %v", asked.URL, h)
+	}
+	if body, err := request("GET").Param("watch", "true").DoRaw(t.Context()); !apierrors.IsBadRequest(err) {
+		t.Errorf("a watch: %s, %v", body, err)
+	}
+	if body, err := request("DELETE").DoRaw(t.Context()); !apierrors.IsMethodNotSupported(err) {
+		t.Errorf("a deletion: %s, %v", body, err)
+	}
+	server.Close()
+	if body, err := request("GET").DoRaw(t.Context()); !apierrors.IsServiceUnavailable(err) || !strings.Contains(string(body), `cluster \"inspected\": `) {
+		t.Errorf("a member that is gone: %s, %v", body, err)
 	}
 }
 

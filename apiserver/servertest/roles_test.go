@@ -58,18 +58,19 @@ func bind(t *testing.T, role string) {
 // Whoever may change Clusters can send the credential of a member anywhere: no role of Kubernetes for users of
 // namespaces may include that.
 func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
-	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, " +
+	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, get clusters/inspect east-a, " +
 		"create failoverreviews, list placementpolicies, create placementpolicies, " +
 		"list failoverreadinesses, create failoverreadinesses, update failoverreadinesses, update failoverreadinesses/status, delete failoverreadinesses, restore decisions web"
 	for role, want := range map[string]string{
-		"view":                      "list placementpolicies, list failoverreadinesses",
-		"edit":                      "list placementpolicies, create placementpolicies, list failoverreadinesses",
-		"admin":                     "list placementpolicies, create placementpolicies, list failoverreadinesses",
-		"federation-cluster-viewer": "list clusters, get clusters, list failoverreadinesses",
-		"federation-operator":       "list clusters, get clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
-		"federation-cluster-admin":  "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
-		"federation-restore":        "restore decisions web",
-		"federation-cluster-proxy":  "get clusters/proxy east-a, create clusters/proxy east-a",
+		"view":                         "list placementpolicies, list failoverreadinesses",
+		"edit":                         "list placementpolicies, create placementpolicies, list failoverreadinesses",
+		"admin":                        "list placementpolicies, create placementpolicies, list failoverreadinesses",
+		"federation-cluster-viewer":    "list clusters, get clusters, list failoverreadinesses",
+		"federation-operator":          "list clusters, get clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
+		"federation-cluster-admin":     "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
+		"federation-restore":           "restore decisions web",
+		"federation-cluster-inspector": "get clusters/inspect east-a",
+		"federation-cluster-proxy":     "get clusters/proxy east-a, create clusters/proxy east-a",
 	} {
 		bind(t, role)
 		missing := ""

@@ -55,8 +55,8 @@ they are alive; for each host and path, which share of requests each cluster get
 it is not served. Load balancers whose clusters get other shares are shown apart: in other regions, or
 where one does not reach a cluster.
 
-What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else by the
-federation's, if you may read its credential. One that does not answer holds up nobody.`,
+What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else as the
+federation, which takes the cluster role federation-cluster-inspector. One that does not answer holds up nobody.`,
 		Example: `  kubectl federation explain replicaset/web
   kubectl federation explain deploy web -n shop
   kubectl federation explain configmap/settings -o yaml

@@ -13,26 +13,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // members reads objects in member clusters: through the Cluster's subresource proxy, where the member decides by the
-// caller's own permissions; and where the federation may not act for others (join without --allow-proxy), with the
-// federation's credential, if the caller may read that.
+// caller's own permissions; and where the federation may not act for others (join without --allow-proxy), as the
+// federation, if the caller may do that.
 type members struct {
 	*federation
 	// timeout bounds the wait for one response of a member.
 	timeout time.Duration
 
-	mu     sync.Mutex
-	direct map[string]rest.Interface // of members that the proxy could not be used for
+	inspected sync.Map // name of a cluster that the proxy could not be used for → true
 }
 
 func newMembers(f *federation, timeout time.Duration) *members {
-	return &members{federation: f, timeout: timeout, direct: map[string]rest.Interface{}}
+	return &members{federation: f, timeout: timeout}
 }
 
 // get reads one object; nil, nil if it does not exist.
@@ -78,42 +76,30 @@ func resourcePath(r schema.GroupVersionResource, namespace string) string {
 func (m *members) read(ctx context.Context, cluster, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	m.mu.Lock()
-	direct := m.direct[cluster]
-	m.mu.Unlock()
-	if direct != nil {
-		err := m.ask(ctx, direct, path, query, into)
-		if apierrors.IsUnauthorized(err) { // the credential may have been renewed: read it again next time
-			m.mu.Lock()
-			delete(m.direct, cluster)
-			m.mu.Unlock()
+	if _, as := m.inspected.Load(cluster); !as {
+		err := m.ask(ctx, clusterPath(cluster, "proxy")+path, query, into)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
+			return err
 		}
-		return err
+		m.inspected.Store(cluster, true)
 	}
-	err := m.ask(ctx, m.rest, proxyPath(cluster)+path, query, into)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
-		return err
+	err := m.ask(ctx, clusterPath(cluster, "inspect")+path, query, into)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the cluster joined without --allow-proxy, and to read there as the federation takes the role federation-cluster-inspector: %w", err)
 	}
-	client, noCredential := m.connectTo(ctx, cluster)
-	if noCredential != nil {
-		return fmt.Errorf("the cluster joined without --allow-proxy, and the federation's credential cannot be used: %w", noCredential)
-	}
-	m.mu.Lock()
-	m.direct[cluster] = client
-	m.mu.Unlock()
-	return m.ask(ctx, client, path, query, into)
+	return err
 }
 
-func proxyPath(cluster string) string {
-	return "/apis/" + v1beta1.SchemeGroupVersion.String() + "/clusters/" + cluster + "/proxy"
+func clusterPath(cluster, subresource string) string {
+	return "/apis/" + v1beta1.SchemeGroupVersion.String() + "/clusters/" + cluster + "/" + subresource
 }
 
-func (m *members) ask(ctx context.Context, client rest.Interface, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
+func (m *members) ask(ctx context.Context, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
 	uri := path
 	if query != "" {
 		uri += "?" + query
 	}
-	body, err := doRaw(ctx, client.Get().RequestURI(uri).MaxRetries(0))
+	body, err := doRaw(ctx, m.rest.Get().RequestURI(uri).MaxRetries(0))
 	switch {
 	case err == nil:
 		return into.UnmarshalJSON(body)
@@ -130,24 +116,6 @@ func doRaw(ctx context.Context, r *rest.Request) ([]byte, error) {
 		return nil, err
 	}
 	return result.Raw()
-}
-
-// connectTo makes a client with the federation's credential for a member.
-func (m *members) connectTo(ctx context.Context, cluster string) (rest.Interface, error) {
-	config, err := storedClient(ctx, cluster, m.core, m.dyn)
-	if err != nil {
-		return nil, err
-	}
-	config.Timeout, config.QPS = m.timeout, -1
-	return rawClient(config)
-}
-
-// rawClient makes a client for raw paths.
-func rawClient(config *rest.Config) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/", &schema.GroupVersion{}
-	config.NegotiatedSerializer = scheme.Codecs
-	return rest.UnversionedRESTClientFor(config)
 }
 
 // eachMember asks members concurrently, at most 64 at once, and returns when all have answered or timed out.

@@ -64,6 +64,15 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 	if !ok {
 		return nil, errors.NewInternalError(fmt.Errorf("the request has no user"))
 	}
+	config, err := r.configOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return NewHandler(name, config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
+}
+
+// configOf returns how the federation reaches the member of that name, as its own account there.
+func (r *ProxyREST) configOf(ctx context.Context, name string) (*restclient.Config, error) {
 	object, err := r.clusters.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -72,12 +81,26 @@ func (r *ProxyREST) Connect(ctx context.Context, name string, options runtime.Ob
 	if err != nil {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("cluster %q: %v", name, err))
 	}
-	return NewHandler(config, caller, options.(*v1beta1.ClusterProxyOptions).Path, responder)
+	return config, nil
+}
+
+// unreachable answers an error of a connection to a member by 503, with the cluster's name. Other errors say themselves what they are.
+type unreachable struct {
+	rest.Responder
+	cluster string
+}
+
+// Error implements rest.Responder.
+func (u unreachable) Error(err error) {
+	if _, ok := err.(errors.APIStatus); !ok {
+		err = errors.NewServiceUnavailable(fmt.Sprintf("cluster %q: %v", u.cluster, err))
+	}
+	u.Responder.Error(err)
 }
 
 // NewHandler returns a handler that forwards requests for one path to the member of config, which it changes: with the
-// federation's token, impersonating the caller.
-func NewHandler(config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
+// federation's token, impersonating the caller; nil: as the federation. name is the cluster's, for errors.
+func NewHandler(name string, config *restclient.Config, caller user.Info, subpath string, responder rest.Responder) (http.Handler, error) {
 	if config.Dial != nil { // through an agent: each request has a connection of its own, which ends with it
 		config.Transport, config.Dial = &http.Transport{DialContext: config.Dial, DisableKeepAlives: true}, nil
 	}
@@ -86,7 +109,9 @@ func NewHandler(config *restclient.Config, caller user.Info, subpath string, res
 	if err != nil || location.Scheme != "https" && !tunnelled {
 		return nil, errors.NewServiceUnavailable(fmt.Sprintf("the member's address is %q: it must be https", config.Host))
 	}
-	config.Impersonate = impersonation(caller)
+	if caller != nil {
+		config.Impersonate = impersonation(caller)
+	}
 	config.NextProtos = []string{"http/1.1"} // an upgraded connection cannot be HTTP/2
 	secured, err := restclient.TransportFor(config)
 	if err != nil {
@@ -97,7 +122,7 @@ func NewHandler(config *restclient.Config, caller user.Info, subpath string, res
 		return nil, errors.NewServiceUnavailable(err.Error())
 	}
 	location.Path = joinPath(location.Path, subpath)
-	handler := proxy.NewUpgradeAwareHandler(location, notAPage{secured}, false, false, proxy.NewErrorResponder(responder))
+	handler := proxy.NewUpgradeAwareHandler(location, notAPage{secured}, false, false, proxy.NewErrorResponder(unreachable{responder, name}))
 	handler.UpgradeTransport = upgrades
 	handler.RejectForwardingRedirects = true
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -33,7 +33,7 @@ func TestProxyImpersonatesWhatJoinAllows(t *testing.T) {
 	member := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
 	defer member.Close()
 	caller := &user.DefaultInfo{Name: "admin", UID: "7", Groups: []string{"system:masters", "system:authenticated"}, Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=1"}}}
-	handler, err := NewHandler(&restclient.Config{Host: member.URL, TLSClientConfig: restclient.TLSClientConfig{Insecure: true}}, caller, "/api", nil)
+	handler, err := NewHandler("east-a", &restclient.Config{Host: member.URL, TLSClientConfig: restclient.TLSClientConfig{Insecure: true}}, caller, "/api", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestAnswersOfMembersAreNoPages(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, member.Listener.Addr().String())
 	}}
 	w := httptest.NewRecorder()
-	handler, err := NewHandler(config, &user.DefaultInfo{Name: "admin"}, "/x", badGateway{w})
+	handler, err := NewHandler("east-a", config, &user.DefaultInfo{Name: "admin"}, "/x", badGateway{w})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestProxyPassesUpgradesOn(t *testing.T) {
 	caller := &user.DefaultInfo{Name: "system:serviceaccount:shop:bot", UID: "7", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:shop"}, Extra: map[string][]string{"a": {"b"}}}
 	config := &restclient.Config{Host: member.URL, BearerToken: "members", TLSClientConfig: restclient.TLSClientConfig{Insecure: true}}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler, err := NewHandler(config, caller, r.URL.Path, badGateway{w})
+		handler, err := NewHandler("east-a", config, caller, r.URL.Path, badGateway{w})
 		if err != nil {
 			t.Error(err)
 			return

@@ -14,6 +14,7 @@ type Storage struct {
 	Cluster *genericregistry.Store
 	Status  *status.REST
 	Proxy   *ProxyREST
+	Inspect *InspectREST
 	Connect *ConnectREST
 }
 
@@ -36,10 +37,12 @@ func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter, tunnel 
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
 		return nil, err
 	}
+	proxy := &ProxyREST{clusters: store, secrets: secrets, tunnel: tunnel}
 	return &Storage{
 		Cluster: store,
 		Status:  status.New(store, statusStrategy{s}),
-		Proxy:   &ProxyREST{clusters: store, secrets: secrets, tunnel: tunnel},
+		Proxy:   proxy,
+		Inspect: &InspectREST{proxy},
 		Connect: &ConnectREST{clusters: store, tunnel: tunnel},
 	}, nil
 }

@@ -62,7 +62,7 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	}
 	config := restclient.CopyConfig(l.config)
 	config.BearerToken = l.token.Load().(string)
-	handler, err := cluster.NewHandler(config, caller, pod.subresourcePath(r.subresource), responder)
+	handler, err := cluster.NewHandler(l.cluster, config, caller, pod.subresourcePath(r.subresource), responder)
 	if err != nil {
 		free()
 		return nil, err
