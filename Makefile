@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -23,8 +23,8 @@ build: ## install what is missing and build all programs into _output/bin
 	@hack/install-tools.sh
 	@hack/build.sh
 
-up: build $(if $(REAL),build-real) ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3] [REAL=1: nodes and pods are real]
-	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES) $(if $(REAL),--real)
+up: build $(if $(REAL),build-real) ## start member clusters and the federation on this machine [CLUSTERS=3] [NODES=3] [REAL=1: nodes and pods are real] [PULL=1: the federation cannot connect to members]
+	@_output/bin/local up --clusters $(CLUSTERS) --nodes $(NODES) $(if $(REAL),--real) $(if $(PULL),--pull)
 
 build-real:
 	@hack/install-tools.sh real
@@ -96,6 +96,9 @@ e2e-systemd: build ## the units of hack/manifests under a real systemd, with all
 e2e-lb: build ## what clients of federation-lb see when clusters and load balancers die: no GET may fail; three minutes, as root
 	@hack/install-tools.sh tests
 	@hack/e2e-lb.sh
+
+e2e-pull: build ## all end-to-end tests with members that connect to the federation, which cannot connect to them; half an hour, as root
+	@E2E_PULL=1 E2E_NAME=e2e-pull go test ./hack/e2e -count 1 -v -timeout 70m
 
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh

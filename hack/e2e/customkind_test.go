@@ -39,7 +39,7 @@ spec:
 func TestACustomKindIsMadeAgain(t *testing.T) {
 	const member = "east-a"
 	t.Cleanup(func() { joinAgain(t, member) })
-	if out, err := s.plugin(t, "join", member, "--member-kubeconfig", filepath.Join(s.dir, "members", member, "kubeconfig"), "--custom-kinds", "gizmos.example.com"); err != nil {
+	if out, err := joinMember(t, member, "--custom-kinds", "gizmos.example.com"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	pid := func() string {

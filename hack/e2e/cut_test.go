@@ -20,9 +20,17 @@ import (
 
 const beyond = "east-b" // the member behind the wire
 
-// behindWire has the federation reach a member through a wire, until the end of the test.
+// behindWire has the federation reach a member through a wire, until the end of the test; or the member's agent the federation.
 func behindWire(t *testing.T) *wire {
 	t.Helper()
+	if pullMode {
+		w := newWire(t, strings.TrimPrefix(s.fed.config.Host, "https://"))
+		pull(t, beyond, "--server=https://"+w.Addr().String())
+		applyConfigMap(t, probe(t))
+		copies(t, probe(t), names...)
+		clusterReady(t, beyond, corev1.ConditionTrue)
+		return w
+	}
 	clusters := s.fed.dyn.Resource(v1beta1.ClustersResource)
 	u, err := clusters.Get(t.Context(), beyond, metav1.GetOptions{})
 	if err != nil {

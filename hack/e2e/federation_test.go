@@ -88,10 +88,11 @@ func copies(t *testing.T, name string, in ...string) time.Duration {
 	})
 }
 
+// clusterReady waits until a cluster is ready or not, also in a cleanup.
 func clusterReady(t *testing.T, name string, want corev1.ConditionStatus) time.Duration {
 	t.Helper()
 	return eventually(t, 30*time.Second, func() string {
-		u, err := s.fed.dyn.Resource(v1beta1.ClustersResource).Get(t.Context(), name, metav1.GetOptions{})
+		u, err := s.fed.dyn.Resource(v1beta1.ClustersResource).Get(context.Background(), name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,21 +21,34 @@ import (
 // stolen returns a client of a member with the token that the federation has for it, and the federation's UID.
 func stolen(t *testing.T, member string) (kubernetes.Interface, string) {
 	t.Helper()
-	secret, err := s.fed.client.CoreV1().Secrets(v1beta1.FederationNamespace).Get(t.Context(), join.SecretName(member), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(s.members[member].config)
-	config.BearerToken = string(secret.Data["token"])
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := rest.AnonymousClientConfig(s.members[member].config)
+	config.BearerToken = accountToken(t, member, join.AccountName(string(system.UID)))
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return client, string(system.UID)
+}
+
+// accountToken returns a token of the federation's account in a member: the federation's own, or one as the agent has.
+func accountToken(t *testing.T, member, account string) string {
+	t.Helper()
+	if pullMode {
+		token, err := s.members[member].client.CoreV1().ServiceAccounts(v1beta1.FederationNamespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token.Status.Token
+	}
+	secret, err := s.fed.client.CoreV1().Secrets(v1beta1.FederationNamespace).Get(t.Context(), join.SecretName(member), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data["token"])
 }
 
 // TestFencesHoldTheAccount: with the federation's own credential for a member, somebody tries what its rights would allow and the

@@ -214,11 +214,12 @@ func joinHostile(t *testing.T, how, name string) (pid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	credential, err := s.fed.client.CoreV1().Secrets(v1beta1.FederationNamespace).Get(t.Context(), join.SecretName(beyond), metav1.GetOptions{})
+	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: join.SecretName(name)}, Data: map[string][]byte{"token": credential.Data["token"], "ca.crt": says.CA}}
+	token := accountToken(t, beyond, join.AccountName(string(system.UID)))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: join.SecretName(name)}, Data: map[string][]byte{"token": []byte(token), "ca.crt": says.CA}}
 	if _, err := s.fed.client.CoreV1().Secrets(v1beta1.FederationNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

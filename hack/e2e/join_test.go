@@ -12,6 +12,7 @@ import (
 
 	"github.com/miekg/dns"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,16 +42,16 @@ func TestLeaveAndJoinAgain(t *testing.T) {
 	before := uids(t, "east-a")
 
 	t.Cleanup(func() { joinAgain(t, "east-a") }) // also if the test ends early
-	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil || !strings.Contains(out, "cluster east-a has left the federation") ||
+	if out, err := unjoin(t, "east-a"); err != nil || !strings.Contains(out, "cluster east-a has left the federation") ||
 		!strings.Contains(out, "keep running") {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err == nil || !strings.Contains(out, `cluster "east-a" is no member of the federation`) {
+	if out, err := unjoin(t, "east-a"); err == nil || !strings.Contains(out, `cluster "east-a" is no member of the federation`) {
 		t.Errorf("a second time: %v %s", err, out)
 	}
 	joinAgain(t, "east-a") // at once, while the member still clears up
 	replicasOf(t, "leaves", 6, names...)
-	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil {
+	if out, err := unjoin(t, "east-a"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	addresses(t, 2, "NXDOMAIN")
@@ -92,7 +93,7 @@ func TestClusterProperties(t *testing.T) {
 	}
 
 	t.Cleanup(func() { joinAgain(t, "west-a") })
-	if out, err := s.plugin(t, "unjoin", "west-a", "--yes"); err != nil {
+	if out, err := unjoin(t, "west-a"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	eventually(t, 30*time.Second, func() string {
@@ -122,7 +123,7 @@ func TestNodeAgentIsInstalled(t *testing.T) {
 	member := s.members["east-a"].client
 	t.Cleanup(func() { joinAgain(t, "east-a") }) // also if the test ends early
 	for range 2 {                                // the second time refreshes
-		out, err := s.plugin(t, "join", "east-a", "--member-kubeconfig", filepath.Join(s.dir, "members", "east-a", "kubeconfig"), "--with-nodeagent")
+		out, err := joinMember(t, "east-a", "--with-nodeagent")
 		if err != nil || !strings.Contains(out, "DaemonSet "+name+" installed") {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -153,7 +154,7 @@ func TestNodeAgentIsInstalled(t *testing.T) {
 			}
 		}
 	}
-	if out, err := s.plugin(t, "unjoin", "east-a", "--yes"); err != nil || !strings.Contains(out, "With them goes the DaemonSet "+name) {
+	if out, err := unjoin(t, "east-a"); err != nil || !strings.Contains(out, "With them goes the DaemonSet "+name) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	eventually(t, 30*time.Second, func() string {
@@ -178,11 +179,35 @@ func (s *stack) plugin(t *testing.T, args ...string) (string, error) {
 
 func joinAgain(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	args := []string{"join", name, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig")}
-	out, err := s.plugin(t, append(args, flags...)...)
-	if err != nil || !strings.Contains(out, "joined and is ready") {
+	out, err := joinMember(t, name, flags...)
+	if err != nil || !pullMode && !strings.Contains(out, "joined and is ready") {
 		t.Fatalf("join %s: %v: %s", name, err, out)
 	}
+	clusterReady(t, name, corev1.ConditionTrue)
+}
+
+// joinMember has a member join as those of the stack do, and returns what join printed.
+func joinMember(t *testing.T, name string, flags ...string) (string, error) {
+	t.Helper()
+	args := append([]string{"join", name, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig")}, flags...)
+	if !pullMode {
+		return s.plugin(t, args...)
+	}
+	out, err := s.plugin(t, append(args, "--pull")...)
+	if err == nil {
+		err = s.local("agents")
+	}
+	return out, err
+}
+
+// unjoin has a member leave. One in pull mode the federation cannot clear.
+func unjoin(t *testing.T, name string) (string, error) {
+	t.Helper()
+	args := []string{"unjoin", name, "--yes"}
+	if pullMode {
+		args = append(args, "--member-kubeconfig", filepath.Join(s.dir, "members", name, "kubeconfig"))
+	}
+	return s.plugin(t, args...)
 }
 
 // addresses waits until the global name has so many, and the zone's name of east-a has this code.

@@ -102,9 +102,7 @@ spec:
 // TestACustomKind is spread as soon as a policy names it, and taken back when none does.
 func TestACustomKind(t *testing.T) {
 	for _, member := range names {
-		out, err := s.kubectl(t, "", "federation", "join", member, "--custom-kinds=widgets.e2e.example",
-			"--member-kubeconfig", s.dir+"/members/"+member+"/kubeconfig")
-		if err != nil {
+		if out, err := joinMember(t, member, "--custom-kinds=widgets.e2e.example"); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -30,14 +30,29 @@ type agent struct {
 	cmd  *exec.Cmd
 }
 
-// pull has a member join again, as one that nobody can connect to, until the test ends, and runs its agent.
-func pull(t *testing.T, name string) *agent {
+// pullMode has the stack's members be in pull mode, for all tests: their agents connect to the federation, and a packet filter drops what it sends to them.
+var pullMode = os.Getenv("E2E_PULL") != ""
+
+// neverConnected returns an error if the federation has tried to connect to a member in pull mode.
+func (s *stack) neverConnected() error {
+	out, err := exec.Command("nft", "list", "table", "inet", s.env["PULL_FILTER"]).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "counter packets 0 bytes 0 drop") {
+		return fmt.Errorf("the federation has tried to connect to members in pull mode: %v\n%s", err, out)
+	}
+	return nil
+}
+
+// pull has a member join again, as one that nobody can connect to, until the test ends, and runs an agent of it, with more flags.
+func pull(t *testing.T, name string, flags ...string) *agent {
 	t.Helper()
 	kubeconfig := filepath.Join(s.dir, "members", name, "kubeconfig")
 	if out, err := s.plugin(t, "join", name, "--member-kubeconfig", kubeconfig, "--pull"); err != nil || !strings.Contains(out, "now run its agent") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Cleanup(func() { joinAgain(t, name) })
+	if pullMode {
+		s.signal(t, syscall.SIGKILL, "members", name, "agent", "pid")
+	}
 	a := &agent{dir: t.TempDir()}
 	bootstrap := filepath.Join(a.dir, "bootstrap")
 	token, err := s.plugin(t, "token", "create", name)
@@ -55,6 +70,7 @@ func pull(t *testing.T, name string) *agent {
 		"--cluster", name, "--bootstrap-kubeconfig", bootstrap, "--kubeconfig", kubeconfig, "--account", v1beta1.FederationNamespace + "/" + join.AccountName(string(system.UID)),
 		"--cert-dir", filepath.Join(a.dir, "certificate"),
 	}
+	a.args = append(a.args, flags...)
 	a.start(t)
 	t.Cleanup(func() { a.stop() })
 	return a

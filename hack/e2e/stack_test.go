@@ -53,10 +53,14 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := 1
+	if err == nil {
+		if code = m.Run(); pullMode {
+			err = s.neverConnected()
+		}
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
-	} else {
-		code = m.Run()
+		code = 1
 	}
 	if s != nil && os.Getenv("E2E_KEEP") == "" { // set it to look at what a test left
 		if err := s.local("down"); err != nil {
@@ -81,6 +85,9 @@ func (s *stack) local(args ...string) error {
 func (s *stack) up(flags ...string) error {
 	args := []string{"up", "--clusters", "3", "--nodes", "3"}
 	// Half a minute of grace would make each test of failover that much longer, a minute of patience that of quotas.
+	if pullMode {
+		args = append(args, "--pull")
+	}
 	for _, flag := range append([]string{"--cluster-grace-period=10s", "--unschedulable-after=10s", "--clusterset-ip-range=10.200.0.0/16"}, flags...) {
 		args = append(args, "--federation-flag="+flag)
 	}

@@ -1,7 +1,7 @@
 // Command local brings up, on one machine, a federation with real member clusters, and takes it
 // down again:
 //
-//	local up [--clusters=3] [--nodes=3] [--members-only]
+//	local up [--clusters=3] [--nodes=3] [--members-only] [--pull]
 //	local status
 //	local down
 //
@@ -10,6 +10,7 @@
 //
 //	env                        KEY=VALUE lines for scripts, to be sourced
 //	members/NAME/kubeconfig    of a member cluster; members/NAME/pid is its process
+//	members/NAME/agent/        of its agent, with --pull: its bootstrap token, certificate and pid
 //	federation.pid             the federation's process; its data in federation/
 //	logs/                      one file a process
 //	state.json                 names and ports, chosen at the first up

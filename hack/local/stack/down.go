@@ -30,7 +30,7 @@ func (s *stack) down(context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := s.removeCgroups(); err != nil {
+	if err := errors.Join(s.removeCgroups(), s.removeFilter()); err != nil {
 		return err
 	}
 	_, err := os.Stat(s.root)
@@ -49,6 +49,9 @@ func (s *stack) down(context.Context) error {
 func label(argv []string) string {
 	if name := flagValue(argv, "--name"); len(argv) > 1 && argv[1] != "serve" && name != "" {
 		return "member " + name
+	}
+	if cluster := flagValue(argv, "--cluster"); cluster != "" {
+		return "agent of member " + cluster
 	}
 	if len(argv) > 0 {
 		return filepath.Base(argv[0])

@@ -39,6 +39,8 @@ func command() *cobra.Command {
 	cmd.AddCommand(upCommand(&s),
 		&cobra.Command{Use: "down", Short: "End all that up started, and remove its data", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return s.down(cmd.Context()) }},
+		&cobra.Command{Use: "agents", Short: "Start the agents of members in pull mode that do not run, or whose Cluster was made again", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return s.agents(cmd.Context()) }},
 		&cobra.Command{Use: "status", Short: "Say what runs", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return s.status() }})
 	return cmd
@@ -53,6 +55,7 @@ func upCommand(s **stack) *cobra.Command {
 	cmd.Flags().IntVar(&o.clusters, "clusters", 3, "number of member clusters; never takes away one that is there")
 	cmd.Flags().IntVar(&o.nodes, "nodes", 3, "nodes in each member that is started")
 	cmd.Flags().BoolVar(&o.real, "real", false, "with real nodes and pods, at the first up; needs root")
+	cmd.Flags().BoolVar(&o.pull, "pull", false, "members' agents connect to the federation, and a packet filter drops what it sends to members, at the first up; needs root")
 	cmd.Flags().StringVar(&o.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, none")
 	cmd.Flags().BoolVar(&o.membersOnly, "members-only", false, "only the member clusters, without the federation")
 	cmd.Flags().StringVar(&o.federationName, "federation-name", "fed", "name of the federation, at the first up")

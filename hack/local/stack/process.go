@@ -18,6 +18,7 @@ type program struct {
 	pidFile string
 	logFile string
 	ports   []int
+	group   uint32 // that it runs as; 0: as this one does
 }
 
 // running is a program that runs.
@@ -53,8 +54,12 @@ func (p *program) same(argv []string) bool {
 	if len(argv) == 0 || filepath.Base(argv[0]) != filepath.Base(p.args[0]) {
 		return false
 	}
-	dir := flagValue(p.args, "--data-dir")
-	return dir != "" && flagValue(argv, "--data-dir") == dir
+	for _, flag := range []string{"--data-dir", "--cert-dir"} {
+		if dir := flagValue(p.args, flag); dir != "" {
+			return flagValue(argv, flag) == dir
+		}
+	}
+	return false
 }
 
 // flagValue is the value of a flag in either of its forms, --flag=value and --flag value.
@@ -135,6 +140,9 @@ func (p *program) start() (*running, error) {
 	cmd := exec.Command(p.args[0], p.args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal's signal reaches it
+	if p.group != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(os.Getuid()), Gid: p.group, NoSetGroups: true}
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}

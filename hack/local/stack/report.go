@@ -17,6 +17,9 @@ func (s *stack) writeEnv(st *state, o upOptions) error {
 		fmt.Fprintf(&b, "DNS_ZONE=%s\n", quote(st.DNSZone))
 	}
 	fmt.Fprintf(&b, "MEMBERS=%s\n", quote(strings.Join(st.memberNames(), " ")))
+	if st.Pull {
+		fmt.Fprintf(&b, "PULL_FILTER=%s\n", s.filterTable())
+	}
 	if st.Real {
 		fmt.Fprintf(&b, "INTERNET=%s\n", quote(s.inInternet()))
 	}
@@ -44,6 +47,9 @@ The federation:    export KUBECONFIG=%s PATH=%s:$PATH
                    kubectl get clusters
 Its global names:  dig @127.0.0.1 -p %d %s SOA
 `, s.federationKubeconfig(), s.bin, st.DNSPort, st.DNSZone)
+	}
+	if st.Pull {
+		fmt.Printf("Connections to members that were tried, and dropped:  nft list table inet %s\n", s.filterTable())
 	}
 	if st.Real {
 		fmt.Printf("A client outside:  %s COMMAND, for example dig or curl; its DNS server is %s\n", s.inInternet(), internetDNS)
@@ -79,6 +85,9 @@ func (s *stack) status() error {
 	}
 	for i := range st.MemberPorts {
 		programs = append(programs, s.memberProgram(st, i, upOptions{}))
+		if st.Pull {
+			programs = append(programs, s.agentProgram(memberAt(i).name, ""))
+		}
 	}
 	var missing []string
 	for _, p := range programs {
@@ -87,7 +96,7 @@ func (s *stack) status() error {
 		if len(p.ports) > 0 {
 			at = fmt.Sprintf("https://127.0.0.1:%d", p.ports[0])
 		}
-		fmt.Printf("%-12s %-23s  %s\n", p.name, at, is)
+		fmt.Printf("%-15s %-23s  %s\n", p.name, at, is)
 		if !strings.HasPrefix(is, "runs") {
 			missing = append(missing, p.name)
 		}

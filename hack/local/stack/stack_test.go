@@ -68,6 +68,7 @@ func TestWhoseProcess(t *testing.T) {
 		{"another member", "/src/_output/bin/member --data-dir=/src/_output/local/members/east-b", true, false},
 		{"the federation", "federation serve --data-dir=/src/_output/local/federation", true, false},
 		{"a part of the federation", "federation-dns --kubeconfig /src/_output/local/federation/admin.kubeconfig", true, false},
+		{"the member's agent", "federation-agent --cluster=east-a --cert-dir=/src/_output/local/members/east-a/agent/certificate", true, false},
 		{"another checkout's member", "/else/_output/bin/member --data-dir=/else/_output/local/members/east-a", false, false},
 		{"a root with the same beginning", "member --data-dir=/src/_output/local2/members/east-a", false, false},
 		{"kubectl on our kubeconfig", "kubectl --kubeconfig=/src/_output/local/members/east-a/kubeconfig get pods", false, false},
@@ -85,6 +86,16 @@ func TestWhoseProcess(t *testing.T) {
 				t.Errorf("same = %v", got)
 			}
 		})
+	}
+}
+
+// TestWhoseAgent: an agent is known again by where it has its certificate, whatever account it was started with.
+func TestWhoseAgent(t *testing.T) {
+	s := &stack{root: "/src/_output/local", bin: "/src/_output/bin"}
+	for name, want := range map[string]bool{"east-a": true, "east-b": false} {
+		if got := s.agentProgram("east-a", "").same(s.agentProgram(name, "federation-1234").args); got != want {
+			t.Errorf("the agent of %s is taken for that of east-a: %t", name, got)
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ type state struct {
 	MemberPorts []int `json:"memberPorts"`
 	// Real: nodes and pods are real, not simulated.
 	Real bool `json:"real,omitempty"`
+	// Pull: members connect to the federation, which cannot connect to them.
+	Pull bool `json:"pull,omitempty"`
 }
 
 func (s *stack) loadState() (*state, error) {
@@ -44,7 +46,10 @@ func (s *stack) loadState() (*state, error) {
 // choose fills in what is not chosen yet: names, and ports that are free now.
 func (st *state) choose(o upOptions) error {
 	if st.FederationName == "" {
-		st.FederationName, st.DNSZone, st.Real = o.federationName, o.dnsZone, o.real
+		st.FederationName, st.DNSZone, st.Real, st.Pull = o.federationName, o.dnsZone, o.real, o.pull
+	}
+	if o.pull && !st.Pull {
+		return errors.New("--pull: the federation connects to the members that are up: make down takes them away")
 	}
 	if o.real && !st.Real {
 		return errors.New("--real: what is up has simulated nodes: make down takes it away")

@@ -16,7 +16,7 @@ import (
 
 type upOptions struct {
 	clusters, nodes         int
-	membersOnly, real       bool
+	membersOnly, real, pull bool
 	serviceProxy            string
 	federationName, dnsZone string
 	federationFlags         []string
@@ -93,6 +93,9 @@ func (s *stack) programs(o upOptions) []string {
 	if !o.membersOnly {
 		all = append(all, filepath.Join(s.bin, "federation"), filepath.Join(s.bin, "kubectl-federation"))
 	}
+	if o.pull {
+		all = append(all, filepath.Join(s.bin, "federation-agent"))
+	}
 	return all
 }
 
@@ -101,6 +104,11 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 	if st.Real {
 		if err := s.startInternet(ctx, st); err != nil {
 			return []error{err}
+		}
+	}
+	if st.Pull {
+		if err := s.cutFederationOff(st); err != nil {
+			return []error{fmt.Errorf("members in pull mode are behind a packet filter: %w", err)}
 		}
 	}
 	var wg sync.WaitGroup
@@ -123,7 +131,7 @@ func (s *stack) startAll(ctx context.Context, st *state, o upOptions) []error {
 			errs[i] = s.startMember(ctx, st, i, o)
 			<-federationReady
 			if errs[i] == nil && federation != nil {
-				errs[i] = s.join(ctx, memberAt(i).name)
+				errs[i] = s.join(ctx, st, memberAt(i).name)
 			}
 		})
 	}
@@ -170,13 +178,18 @@ const joinAttempts = 3
 
 // join joins a member; joining one that is joined changes nothing. A machine that is busy with all that starts can let a request time out,
 // so what fails is tried again.
-func (s *stack) join(ctx context.Context, name string) error {
+func (s *stack) join(ctx context.Context, st *state, name string) error {
+	args := []string{"join", name, "--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig(), "--pod-logs"}
+	if st.Pull {
+		args = append(args, "--pull")
+	}
 	for attempt := 1; ; attempt++ {
-		cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "join", name,
-			"--member-kubeconfig", s.memberKubeconfig(name), "--kubeconfig", s.federationKubeconfig(), "--pod-logs")
-		out, err := cmd.CombinedOutput()
+		out, err := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), args...).CombinedOutput()
 		if err == nil {
 			s.say("%-10s joined", name)
+			if st.Pull {
+				return s.startAgent(ctx, name)
+			}
 			return nil
 		}
 		err = fmt.Errorf("%s: join: %w\n  | %s", name, err, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n  | "))
@@ -218,7 +231,7 @@ func (s *stack) memberProgram(st *state, i int, o upOptions) *program {
 }
 
 func (s *stack) federationProgram(st *state, o upOptions) *program {
-	return &program{
+	p := &program{
 		name: "federation",
 		args: append([]string{filepath.Join(s.bin, "federation"), "serve", "--data-dir=" + s.path("federation"),
 			"--name=" + st.FederationName, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(st.FederationPort),
@@ -228,6 +241,10 @@ func (s *stack) federationProgram(st *state, o upOptions) *program {
 		logFile: s.path("logs", "federation.log"),
 		ports:   []int{st.FederationPort, st.DNSPort},
 	}
+	if st.Pull {
+		p.group = cutOffGroup
+	}
+	return p
 }
 
 func (s *stack) memberKubeconfig(name string) string { return s.path("members", name, "kubeconfig") }
