@@ -15,6 +15,6 @@ trap 'rm -f "$planner"; _output/bin/local down --root "$dir" >/dev/null' EXIT
 _output/bin/local down --root "$dir" >/dev/null
 _output/bin/local up --members-only --root "$dir" --clusters "$clusters" --nodes "$nodes" --timeout 15m
 go test ./scheduler/apportion -run '^$' -bench Plan | awk '/^Benchmark/ {sub(/.*\//, "", $1); sub(/-[0-9]+$/, "", $1); printf "| %s | %.3f ms |\n", $1, $3 / 1e6}' >"$planner"
-scenarios=bhacd
+scenarios=bphacd
 [ "$clusters" -le 3 ] || scenarios=ba
 _output/bin/bench --root "$dir" --scenarios "$scenarios" --into docs/performance.md --planner "$planner" "$@"

@@ -9,7 +9,8 @@
 //
 //	b  steady creates: how long from apply until the object is in all members; of two runs each, the second ones
 //	   in reverse order
-//	h  the same at the lowest rate, while one member hangs, again and again: how long until the object is in the others
+//	p  the same with members in pull mode, beside push
+//	h  the same as b at the lowest rate, while one member hangs, again and again: how long until the object is in the others
 //	a  objects that are stored already when the controllers start: objects a second
 //	c  restart with everything in place: when it is converged, and what it wrote
 //	d  workloads of a cluster that dies: when the others have been asked to run them

@@ -130,8 +130,9 @@ func (f *federation) processes() (out []*process) {
 }
 
 // join joins a member.
-func (f *federation) join(ctx context.Context, name, kubeconfig string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(f.bin, "kubectl-federation"), "join", name, "--member-kubeconfig", kubeconfig, "--kubeconfig", f.kubeconfig())
+func (f *federation) join(ctx context.Context, name, kubeconfig string, flags ...string) error {
+	args := append([]string{"join", name, "--member-kubeconfig", kubeconfig, "--kubeconfig", f.kubeconfig()}, flags...)
+	cmd := exec.CommandContext(ctx, filepath.Join(f.bin, "kubectl-federation"), args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("join %s: %w\n%s", name, err, out)
 	}

@@ -39,7 +39,7 @@ func main() {
 	b := &bench{began: time.Now()}
 	flag.StringVar(&b.root, "root", "_output/bench-stack", "folder of the running member clusters (local up --members-only)")
 	flag.StringVar(&b.bin, "bin", "_output/bin", "folder of the programs")
-	flag.StringVar(&b.scenarios, "scenarios", "bhacd", "which to run: b steady, h hung, a stored, c restart (needs a), d failover")
+	flag.StringVar(&b.scenarios, "scenarios", "bhacd", "which to run: b steady, h hung, a stored, c restart (needs a), d failover, p pull mode beside push")
 	flag.IntVar(&b.objects, "objects", 0, "ReplicaSets of scenarios a and c; default 15000 copies in all, but at most 5000 ReplicaSets")
 	flag.IntVar(&b.seconds, "seconds", 20, "how long scenario b creates at each rate")
 	flag.Func("rates", "creates a second in scenario b, such as 10,50: the default, for up to 3 members; with more members as many copies", b.readRates)
@@ -85,6 +85,7 @@ type beside struct {
 type results struct {
 	idle         procusage.Usage
 	steady       []beside
+	pulled       []pulled
 	stored       *beside
 	restart      *restarted
 	well, hung   *figures
@@ -103,6 +104,13 @@ func (b *bench) run(ctx context.Context) (r results, err error) {
 				b.say("b: %d ReplicaSets, %d a second", b.seconds*b.rates[i], b.rates[i])
 				one, err = b.steady(ctx, b.rates[i])
 				r.steady = append(r.steady, one)
+			}
+		case 'p':
+			for i := 0; i < len(b.rates) && err == nil; i++ {
+				var one pulled
+				b.say("p: %d ReplicaSets, %d a second, with and without agents", b.seconds*b.rates[i], b.rates[i])
+				one, err = b.pull(ctx, b.rates[i])
+				r.pulled = append(r.pulled, one)
 			}
 		case 'a':
 			b.say("a: %d ReplicaSets that are stored when the controllers start", b.objects)

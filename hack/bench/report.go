@@ -44,6 +44,9 @@ func (b *bench) tables(r results) string {
 	for _, p := range r.steady {
 		b.steadyTable(&o, p)
 	}
+	for _, p := range r.pulled {
+		b.pullTable(&o, p)
+	}
 	if r.hung != nil {
 		b.hungTable(&o, r)
 	}
