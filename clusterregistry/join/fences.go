@@ -39,7 +39,7 @@ func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.Obje
 	if r.Pull {
 		lifetime = 0 // the agent gets them
 	}
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster), tokenFence(uid, lifetime), reservedFence(uid)} {
+	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster, r.PodSecurityLevel), tokenFence(uid, lifetime), reservedFence(uid)} {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -51,7 +51,7 @@ func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.Obje
 			return fmt.Errorf("ValidatingAdmissionPolicy %s: %w", m.Name, err)
 		}
 	}
-	r.say("fences: the account may write what the federation manages, outside of %s", strings.Join(r.ProtectedNamespaces, ", "))
+	r.say("fences: the account may write what the federation manages, outside of %s; its pods are held to the level %s", strings.Join(r.ProtectedNamespaces, ", "), r.PodSecurityLevel)
 	return r.acceptNamespaces(ctx, uid)
 }
 
@@ -121,13 +121,13 @@ func username(uid string) string {
 }
 
 // accountFence holds the federation's account to objects that bear the federation's mark, outside of protected namespaces, and
-// out of namespaces that the member had before and that do not accept them. imports: Services of other clusters are imported into each namespace.
-func accountFence(uid string, protected []string, imports bool) fence {
+// out of namespaces that the member had before and that do not accept them; and pods to a level. imports: Services of other clusters are imported into each namespace.
+func accountFence(uid string, protected []string, imports bool, podSecurity string) fence {
 	imported := "false"
 	if imports {
 		imported = `(variables.imports || variables.harmless || variables.remote)`
 	}
-	return fence{"", admissionv1.ValidatingAdmissionPolicySpec{
+	f := fence{"", admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionv1.Fail),
 		MatchConstraints: constraints([]string{"*"}, []string{"*"},
 			admissionv1.Create, admissionv1.Update, admissionv1.Delete),
@@ -170,6 +170,10 @@ func accountFence(uid string, protected []string, imports bool) fence {
 			},
 		}...),
 	}}
+	if podSecurity != Privileged {
+		f.spec.Variables, f.spec.Validations = append(f.spec.Variables, podVariables()...), append(f.spec.Validations, podValidations()...)
+	}
+	return f
 }
 
 // tokenFence has the account ask for tokens of itself only that last no longer than that, and that the deletion of a Secret ends. 0: for none.

@@ -55,6 +55,8 @@ type Request struct {
 	// ProtectedNamespaces are those that the federation's account may not touch; nil: DefaultProtectedNamespaces. AcceptedNamespaces
 	// are there already, and the federation may put objects into them; nil: DefaultAcceptedNamespaces. Only for Join.
 	ProtectedNamespaces, AcceptedNamespaces []string
+	// PodSecurityLevel is that of the Pod Security Standards that the federation's pods are held to, one of PodSecurityLevels; "": Baseline.
+	PodSecurityLevel string
 	// Topology and LoadBalancerCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
 	Topology          *v1beta1.ClusterTopology
 	LoadBalancerCIDRs []string
@@ -94,7 +96,8 @@ func Join(ctx context.Context, r Request) error {
 	if r.AcceptedNamespaces == nil {
 		r.AcceptedNamespaces = DefaultAcceptedNamespaces
 	}
-	if err := errors.Join(checkNamespaces("protected namespace", r.ProtectedNamespaces, true), checkNamespaces("accepted namespace", r.AcceptedNamespaces, false)); err != nil {
+	r.PodSecurityLevel = cmp.Or(r.PodSecurityLevel, Baseline)
+	if err := errors.Join(checkPodSecurity(r.PodSecurityLevel), checkNamespaces("protected namespace", r.ProtectedNamespaces, true), checkNamespaces("accepted namespace", r.AcceptedNamespaces, false)); err != nil {
 		return err
 	}
 	address := ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,20 +25,21 @@ import (
 type joinCommand struct {
 	sides
 	genericiooptions.IOStreams
-	address    string
-	allowProxy bool
-	podLogs    bool
-	mcs        bool
-	saysMCS    bool
-	coreDNS    bool
-	kinds      []string
-	protected  []string
-	accepted   []string
-	topology   v1beta1.ClusterTopology
-	networks   []string
-	network    string
-	nodeAgent  nodeAgent
-	agent      agent
+	address     string
+	allowProxy  bool
+	podLogs     bool
+	mcs         bool
+	saysMCS     bool
+	coreDNS     bool
+	kinds       []string
+	protected   []string
+	accepted    []string
+	podSecurity string
+	topology    v1beta1.ClusterTopology
+	networks    []string
+	network     string
+	nodeAgent   nodeAgent
+	agent       agent
 }
 
 const joinExample = `  # The cluster is the context "east" of the kubeconfig whose current context is the federation
@@ -117,6 +119,7 @@ func (o *joinCommand) addOwnFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.kinds, "custom-kinds", nil, "custom kinds, each as `RESOURCE.GROUP`, that the federation may spread to the cluster; those of an earlier join are kept")
 	f.StringSliceVar(&o.protected, "protected-namespaces", join.DefaultProtectedNamespaces, "`NAMESPACES` of the cluster that the federation may not touch, beside its own; a * at the end stands for any rest")
 	f.StringSliceVar(&o.accepted, "accept-namespaces", join.DefaultAcceptedNamespaces, "`NAMESPACES` that the cluster has already and that the federation may put objects into: they get the label "+join.AcceptLabel+", which you can also set and take off yourself")
+	f.StringVar(&o.podSecurity, "pod-security-level", join.Baseline, "`LEVEL` of the Pod Security Standards that pods of the federation are held to in the cluster, whatever their namespaces allow: "+strings.Join(join.PodSecurityLevels, " or "))
 	f.StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
 	f.StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
 	f.StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
@@ -190,7 +193,7 @@ func (o *joinCommand) request(name string, member *rest.Config) join.Request {
 	}
 	r := join.Request{
 		Name: name, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
-		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, PodSecurityLevel: o.podSecurity, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.saysMCS {
 		r.MultiClusterServices = &o.mcs
