@@ -36,6 +36,7 @@ import (
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/federationinfo"
 	"federation/controllers/manager"
+	"federation/controllers/readiness"
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
@@ -301,7 +302,7 @@ func (c *controllers) manager() *manager.Manager {
 	return &manager.Manager{Options: manager.Options{
 		Client: c.client, Federation: c.federation, Recorder: c.recorder, Info: c.info(), Members: c.members(), Parts: c.parts,
 		NewInformers: func(held plan.Set) (manager.Informers, error) { return manager.InformersOf(c.config, c.client, held) },
-		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: spent,
+		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: readiness.ThreadTime,
 		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
 		Writes: c.writes, Reports: c.reports, Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
 	}}

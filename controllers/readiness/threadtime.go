@@ -1,4 +1,4 @@
-package main
+package readiness
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spent is what the thread that asks has used of a core.
-func spent() time.Duration {
+// ThreadTime returns how much CPU time the calling thread has used; 0 if the kernel does not say.
+func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
 		return 0
