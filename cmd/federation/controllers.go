@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -84,7 +82,7 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 		}
 		return err
 	}
-	go supervisor.Keep(ctx, "components", func(ctx context.Context) { federationinfo.ReportComponents(ctx, kube, hostName(), o.parts) })
+	go supervisor.Keep(ctx, "components", func(ctx context.Context) { federationinfo.ReportComponents(ctx, kube, election.HostName(), o.parts) })
 	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
 
@@ -141,7 +139,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		return names.Run(ctx)
 	}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error {
-		c := &controllers{controllersOptions: o, process: processName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, dnsStatus: status, served: dns, several: several, leader: leader, shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
+		c := &controllers{controllersOptions: o, process: election.ProcessName(), took: took, config: config, client: client, kube: kube, recorder: recorder, names: names, offers: offers, dnsStatus: status, served: dns, several: several, leader: leader, shards: writegate.New(shards.DefaultTiming().Deadline, writegate.BootTime)}
 		return c.run(ctx, shared)
 	}))
 	return group.Wait()
@@ -192,20 +190,6 @@ func (c *controllers) run(ctx context.Context, shared manager.Informers) (err er
 		group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return c.propagate(ctx, shared, plan.All) }))
 	}
 	return group.Wait()
-}
-
-// processName is the name of this process, as Leases have it.
-func processName() string {
-	return fmt.Sprintf("%s-%d-%d", hostName(), os.Getpid(), time.Now().UnixMilli())
-}
-
-// hostName is that of this machine, in the letters that names of objects have.
-func hostName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "host"
-	}
-	return asName(host)
 }
 
 // share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
@@ -269,17 +253,6 @@ func clientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.
 func (c *controllers) part(ctx context.Context, name string, run func(context.Context) error) func() error {
 	return func() error { return c.parts.Run(ctx, name, run) }
-}
-
-// asName returns the name of a machine in the letters that names of objects have.
-func asName(host string) string {
-	letters := func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}
-	return strings.Trim(strings.Map(letters, strings.ToLower(host)), "-")
 }
 
 // uid waits for the federation's UID: that of its namespace kube-system.

@@ -16,6 +16,7 @@ import (
 	"federation/clusterregistry/tunnel"
 	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
+	"federation/controllers/election"
 	"federation/controllers/manager"
 	"federation/controllers/placement"
 	propagationplan "federation/controllers/propagation/plan"
@@ -49,7 +50,7 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 	if err := controllers.validate(); err != nil {
 		return err
 	}
-	controllers.tunnel = tunnel.NewHub(processName())
+	controllers.tunnel = tunnel.NewHub(election.ProcessName())
 	o.Tunnel = controllers.tunnel
 	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
 		return runServer(ctx, o, controllers, func(ctx context.Context, config *rest.Config) error {
