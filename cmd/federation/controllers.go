@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -19,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
@@ -120,7 +117,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 	}
 	leader := writegate.New(election.GateAfter, writegate.BootTime)
 	if several {
-		if how.Client, how.Kube, err = clientsBehind(leader, config); err != nil {
+		if how.Client, how.Kube, err = manager.NewClientsBehind(leader, config); err != nil {
 			return err
 		}
 		how.Fence = leader.Check
@@ -170,7 +167,7 @@ type controllers struct {
 
 // run runs the controllers until ctx is done. shared are the caches of who is alone.
 func (c *controllers) run(ctx context.Context, shared manager.Informers) (err error) {
-	if c.federation, err = c.uid(ctx); err != nil {
+	if c.federation, err = federationinfo.UID(ctx, c.kube); err != nil {
 		return nil // asked to end
 	}
 	c.registry, err = clusterregistry.New(clusterregistry.Options{
@@ -233,7 +230,7 @@ func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 
 // behind returns the same controllers with clients that write only while a gate is open.
 func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
-	client, kube, err := clientsBehind(gate, c.config)
+	client, kube, err := manager.NewClientsBehind(gate, c.config)
 	if err != nil {
 		return nil, err
 	}
@@ -243,30 +240,9 @@ func (c *controllers) behind(gate *writegate.Gate) (*controllers, error) {
 	}, nil
 }
 
-// clientsBehind returns clients of the federation that write only while a gate is open.
-func clientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
-	config = rest.CopyConfig(config)
-	config.Wrap(gate.Wrap)
-	return manager.NewClients(config)
-}
-
 // part returns what runs a part of the process until ctx is done, whatever becomes of it meanwhile.
 func (c *controllers) part(ctx context.Context, name string, run func(context.Context) error) func() error {
 	return func() error { return c.parts.Run(ctx, name, run) }
-}
-
-// uid waits for the federation's UID: that of its namespace kube-system.
-func (c *controllers) uid(ctx context.Context) (uid string, err error) {
-	err = wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		ns, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
-		if err != nil {
-			klog.FromContext(ctx).Info("Waits for the federation's API: its namespace kube-system cannot be read", "err", err)
-			return false, nil
-		}
-		uid = string(ns.UID)
-		return true, nil
-	})
-	return uid, err
 }
 
 // manager has the controllers that all processes have, real or simulated.

@@ -19,6 +19,20 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
+// UID waits for the federation's UID: that of its namespace kube-system.
+func UID(ctx context.Context, client kubernetes.Interface) (uid string, err error) {
+	err = wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			klog.FromContext(ctx).Info("Waits for the federation's API: its namespace kube-system cannot be read", "err", err)
+			return false, nil
+		}
+		uid = string(ns.UID)
+		return true, nil
+	})
+	return uid, err
+}
+
 // Claim makes sure that this process serves the names that the federation has had so far: with others, all names of all
 // Services would change, and of two processes the one that leads would decide which. It tries until it knows, or ctx ends.
 func Claim(ctx context.Context, client kubernetes.Interface, ours v1beta1.Info) error {

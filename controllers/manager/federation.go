@@ -9,6 +9,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/wire"
 	"federation/controllers/shards/plan"
+	"federation/controllers/writegate"
 )
 
 // InformersOf makes informers of the federation's API for the shards that are held: of others' objects they have only the
@@ -57,6 +58,13 @@ func NewClients(config *rest.Config) (dynamic.Interface, kubernetes.Interface, e
 	}
 	kube, err := kubernetes.NewForConfig(config)
 	return client, kube, err
+}
+
+// NewClientsBehind makes clients of the federation's API that are not throttled, and write only while a gate is open.
+func NewClientsBehind(gate *writegate.Gate, config *rest.Config) (dynamic.Interface, kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(gate.Wrap)
+	return NewClients(config)
 }
 
 // DropManagedFields drops what is as large as the rest of an object and nobody here reads.
