@@ -22,7 +22,6 @@ import (
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
 	"federation/cmd/internal/logformat"
-	"federation/controllers/clustersetip"
 	"federation/controllers/crosscluster"
 	"federation/controllers/drill"
 	"federation/controllers/drill/clients"
@@ -31,6 +30,7 @@ import (
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/federationinfo"
 	"federation/controllers/manager"
+	"federation/controllers/manager/served"
 	"federation/controllers/readiness"
 	"federation/controllers/servicedns"
 	"federation/controllers/shards"
@@ -270,10 +270,8 @@ func (c *controllers) decide(ctx context.Context, from manager.Informers) error 
 	group, ctx := errgroup.WithContext(ctx)
 	m := c.manager()
 	parts := m.Deciders()
-	maps.Copy(parts, map[string]manager.Part{
-		"clustersetip": c.clusterSetIPController, "revisions": c.revisionsController, "clusterprofiles": c.clusterProfiles, "placementdecisions": c.placementDecisions, "loadbalancers": c.loadBalancers,
-		"autoscaling": c.autoscalers,
-	})
+	own := served.Options{Config: c.config, Client: c.client, Kube: c.kube, Recorder: c.recorder, Federation: c.name, Ranges: c.ranges}
+	maps.Copy(parts, own.Deciders())
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return m.Run(ctx, from, plan.All, parts) }))
 	group.Go(c.part(ctx, "dns-conditions", func(ctx context.Context) error { c.names.Lead(ctx); return nil }))
@@ -326,8 +324,4 @@ func (c *controllers) stated() map[string]failoverplan.Statement {
 		said[process] = failoverplan.Statement(s)
 	}
 	return said
-}
-
-func (c *controllers) clusterSetIPController(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
-	return clustersetip.New(clustersetip.Options{Ranges: c.ranges, Client: c.client, Informers: from.ForResource, Recorder: c.recorder}).Run, nil
 }
