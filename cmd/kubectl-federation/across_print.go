@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+
+	"federation/apiserver/apis/phrase"
 )
 
 func (v *slicesView) rank() int {
@@ -38,16 +40,16 @@ func printAcross(out io.Writer, x *acrossExplanation, rows int) {
 	for _, v := range shown {
 		source, addresses, ready, weight := "-", "-", "-", "-"
 		if v.Source != "" {
-			source, addresses, weight = v.Source, joinSome(v.Addresses), fmt.Sprint(v.Weight)
+			source, addresses, weight = v.Source, phrase.Some(v.Addresses), fmt.Sprint(v.Weight)
 			ready = map[bool]string{true: "yes", false: "no"}[v.Ready]
 		}
 		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Cluster, source, addresses, ready, weight, v.State, shortText(v.Why))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(x.Slices) - len(shown); more > 0 {
-		tell(out, "And %s more (--all shows them)\n", countOf(int64(more), "slice"))
+		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "slice"))
 	}
 	for _, u := range x.Untold {
-		tell(out, "Nothing is told%s: %s\n", prefixIfAny(" of ", u.Cluster), u.Why)
+		tell(out, "Nothing is told%s: %s\n", phrase.Prefixed(" of ", u.Cluster), u.Why)
 	}
 }

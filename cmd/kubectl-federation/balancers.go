@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	loadbalancerplan "federation/controllers/loadbalancer/plan"
 )
 
@@ -86,11 +87,11 @@ func printBalancers(out io.Writer, all []balancerView, rows int, now time.Time) 
 	tell(w, "\nLOAD BALANCER\tPLACE\tADDRESSES\tALIVE\tRENEWED\tPROBLEM\n")
 	for i := range shown {
 		b := &shown[i]
-		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\n", b.Name, b.place, joinSome(b.Addresses), map[bool]string{true: "yes", false: "no"}[b.Alive], agoOrDash(&b.Renewed, now), b.Problem)
+		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\n", b.Name, b.place, phrase.Some(b.Addresses), map[bool]string{true: "yes", false: "no"}[b.Alive], agoOrDash(&b.Renewed, now), b.Problem)
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(all) - len(shown); more > 0 {
-		tell(out, "And %s more (--all shows them)\n", countOf(int64(more), "load balancer"))
+		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "load balancer"))
 	}
 }
 
@@ -116,7 +117,7 @@ func printBalancersAlive(out io.Writer, all []balancerView, rows int) {
 	for _, place := range slices.Sorted(maps.Keys(of)) {
 		places = append(places, fmt.Sprintf("%s %d of %d", place, alive[place], of[place]))
 	}
-	tell(out, "\nLoad balancers: %d of %d alive (%s)\n%s", sum, len(all), joinSome(places), strings.Join(lost[:min(rows, len(lost))], ""))
+	tell(out, "\nLoad balancers: %d of %d alive (%s)\n%s", sum, len(all), phrase.Some(places), strings.Join(lost[:min(rows, len(lost))], ""))
 	if more := len(lost) - rows; more > 0 {
 		tell(out, "  and %d more that are not alive (--all shows them)\n", more)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	drainplan "federation/controllers/drain/plan"
 )
 
@@ -206,7 +207,7 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 	}
 	printMoves(o.Out, &r.Status, rows)
 	if r.Status.ReplicasUnschedulable > 0 && !o.force {
-		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", countOf(r.Status.ReplicasUnschedulable, "replica"), name)
+		return fmt.Errorf("%s would fit in no other cluster, and would stay in %s (--force begins all the same)", phrase.Count(r.Status.ReplicasUnschedulable, "replica"), name)
 	}
 	return nil
 }

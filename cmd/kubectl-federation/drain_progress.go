@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	drainplan "federation/controllers/drain/plan"
 )
 
@@ -80,7 +81,7 @@ func (p *progress) phaseLine(c *v1beta1.Cluster, now time.Time) string {
 // finish prints the end of an undoing.
 func (p *progress) finish(c *v1beta1.Cluster) {
 	if p.phase == v1beta1.DrainReturning {
-		p.say("%s: %s ready there; weight in DNS restored", c.Name, countOf(p.ready, "replica"))
+		p.say("%s: %s ready there; weight in DNS restored", c.Name, phrase.Count(p.ready, "replica"))
 	}
 }
 
@@ -99,16 +100,16 @@ func (p *progress) update(cluster string, lines, waits []string, now time.Time) 
 		}
 		p.last, p.changed, p.at = lines, now, now
 	case len(fresh) == 0 && quiet >= p.every:
-		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, sinceText(p.changed, now), joinSome(waits))
+		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, phrase.Since(p.changed, now), phrase.Some(waits))
 		p.at = now
 	}
 }
 
 // printObjects prints the objects that are waited for.
 func (p *progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, now time.Time) {
-	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, countOf(s.Current, "replica"), countOf(int64(s.Objects), "object"), s.Placed, s.Ready)
+	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, phrase.Count(s.Current, "replica"), phrase.Count(int64(s.Objects), "object"), s.Placed, s.Ready)
 	if s.Phase == v1beta1.DrainReturning {
-		head = fmt.Sprintf("%s: %d of %s ready; waiting for %s", cluster, s.Ready, countOf(s.Placed, "replica"), countOf(int64(s.Objects), "object"))
+		head = fmt.Sprintf("%s: %d of %s ready; waiting for %s", cluster, s.Ready, phrase.Count(s.Placed, "replica"), phrase.Count(int64(s.Objects), "object"))
 	}
 	waits, lines := []string{}, []string{head}
 	if s.Message != "" {
@@ -121,7 +122,7 @@ func (p *progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, n
 		o := &s.Waiting[i]
 		name := fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name)
 		waits = append(waits, name)
-		lines = append(lines, fmt.Sprintf("  %s: %d placed, %d there, %d ready%s", name, o.Placed, o.Current, o.Ready, prefixIfAny("; ", o.Message)))
+		lines = append(lines, fmt.Sprintf("  %s: %d placed, %d there, %d ready%s", name, o.Placed, o.Current, o.Ready, phrase.Prefixed("; ", o.Message)))
 	}
 	if more := int(s.Objects) - len(s.Waiting); more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
@@ -137,22 +138,7 @@ func drainWaits(c *v1beta1.Cluster) string {
 	case s.Message != "":
 		return "drain: " + s.Message
 	case s.Objects > 0:
-		return fmt.Sprintf("drain: waits for %s", countOf(int64(s.Objects), "object"))
+		return fmt.Sprintf("drain: waits for %s", phrase.Count(int64(s.Objects), "object"))
 	}
 	return ""
-}
-
-func prefixIfAny(with, s string) string {
-	if s == "" {
-		return ""
-	}
-	return with + s
-}
-
-// countOf returns "1 replica", "2 replicas".
-func countOf(n int64, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }

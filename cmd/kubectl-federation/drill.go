@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 func newDrill(streams genericiooptions.IOStreams) *cobra.Command {
@@ -180,7 +181,7 @@ func oneOf[T ~string](flag, word string, values ...T) (T, error) {
 
 // preview prints what the drill would do.
 func (o *drillRunCommand) preview(method v1beta1.DrillMethod, s *v1beta1.FailoverReviewStatus) {
-	tell(o.Out, "%s of %s for %s\n", method, joinSome(s.Clusters), o.hold)
+	tell(o.Out, "%s of %s for %s\n", method, phrase.Some(s.Clusters), o.hold)
 	if method == v1beta1.DrillBlackhole {
 		tell(o.Out, "\nClients notice: who is outside gets no answer there until the clusters are judged lost, out of DNS, and the TTL is over.\n")
 	}
@@ -418,8 +419,8 @@ func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams ge
 	tell(w, "NAME\tSCOPE\tMETHOD\tPHASE\tOUTCOME\tREASON\tAGE\n")
 	for _, d := range all {
 		s := d.Spec.Scope
-		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, joinSome(slices.Concat(s.Clusters, s.Zones, s.Regions)), d.Spec.Method, cmp.Or(d.Status.Phase, v1beta1.DrillPending),
-			cmp.Or(d.Status.Outcome, "-"), cmp.Or(d.Status.Reason, "-"), sinceText(d.CreationTimestamp.Time, time.Now()))
+		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, phrase.Some(slices.Concat(s.Clusters, s.Zones, s.Regions)), d.Spec.Method, cmp.Or(d.Status.Phase, v1beta1.DrillPending),
+			cmp.Or(d.Status.Outcome, "-"), cmp.Or(d.Status.Reason, "-"), phrase.Since(d.CreationTimestamp.Time, time.Now()))
 	}
 	return w.Flush()
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // afterText returns how long after the fault, or after the way back began, a mark came.
@@ -108,7 +109,7 @@ func reportRows(d *v1beta1.FailoverDrill) (all [][2]string) {
 		note(afterText(m), "%s", markText(m))
 	}
 	w := &r.Workloads
-	note("Replicas", "%s of %s were placed there; %d %% of them stayed ready all the time", countOf(w.Replicas, "replica"), countOf(int64(w.Objects), "object"), w.LeastReadyPercent)
+	note("Replicas", "%s of %s were placed there; %d %% of them stayed ready all the time", phrase.Count(w.Replicas, "replica"), phrase.Count(int64(w.Objects), "object"), w.LeastReadyPercent)
 	if d.Spec.Method != v1beta1.DrillShift {
 		note("Moved", "%d replicas, predicted %d", r.Prediction.Measured, r.Prediction.Replicas)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"federation/apiserver/apis/drilltimes"
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 func newDrillSchedule(streams genericiooptions.IOStreams) *cobra.Command {
@@ -190,7 +191,7 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 
 func scheduleRow(s *v1beta1.FailoverDrillSchedule, now time.Time) []string {
 	scope, when := s.Spec.Template.Spec.Scope, s.Spec.Schedule
-	what := joinSome(slices.Concat(scope.Clusters, scope.Zones, scope.Regions))
+	what := phrase.Some(slices.Concat(scope.Clusters, scope.Zones, scope.Regions))
 	if s.Spec.Rotate != "" {
 		what += " in turn"
 	}
@@ -207,7 +208,7 @@ func scheduleRow(s *v1beta1.FailoverDrillSchedule, now time.Time) []string {
 	}
 	missed := "-"
 	if m := s.Status.LastMissed; m != nil {
-		missed = sinceText(m.Time.Time, now) + " " + m.Reason
+		missed = phrase.Since(m.Time.Time, now) + " " + m.Reason
 	}
 	return []string{s.Name, when, what, string(s.Spec.Template.Spec.Method), next, agoOrDash(s.Status.LastScheduleTime, now), agoOrDash(s.Status.LastSuccessfulTime, now), missed}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -267,5 +268,5 @@ func (f *federation) noSuchObject(ctx context.Context, resource schema.GroupVers
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
-	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, joinSome(names))
+	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, phrase.Some(names))
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -31,9 +32,9 @@ func jobRoundOf(o *unstructured.Unstructured) *jobRound {
 func (r *jobRound) String() string {
 	failed := ""
 	if r.Failed > 0 {
-		failed = fmt.Sprintf("; %s failed before", countOf(r.Failed, "pod"))
+		failed = fmt.Sprintf("; %s failed before", phrase.Count(r.Failed, "pod"))
 	}
-	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided again%s", r.Number, countOf(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
+	return fmt.Sprintf("Round %d: of %s %d were done before, %d are divided again%s", r.Number, phrase.Count(r.Succeeded+r.Completions, "completion"), r.Succeeded, r.Completions, failed)
 }
 
 // completionsOf returns the completions of a Job; nil if unset, and for other kinds.

@@ -9,24 +9,22 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
-)
 
-// sinceText returns how long something has been so, in kubectl's format.
-func sinceText(since, now time.Time) string { return duration.HumanDuration(now.Sub(since)) }
+	"federation/apiserver/apis/phrase"
+)
 
 func agoOrDash(since *metav1.Time, now time.Time) string {
 	if since == nil || since.IsZero() {
 		return "-"
 	}
-	return sinceText(since.Time, now)
+	return phrase.Since(since.Time, now)
 }
 
 // printExplanation prints a table of at most `rows` rows, then the reasons.
 func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	tell(out, "%s\n", x.headline())
 	if x.NotPropagated != nil {
-		tell(out, "Not as desired for %s (%s): %s\n", sinceText(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
+		tell(out, "Not as desired for %s (%s): %s\n", phrase.Since(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
 	if x.Round != nil {
 		tell(out, "%s\n", x.Round)
@@ -46,14 +44,14 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 		tell(out, "\nLast decisions:\n")
 	}
 	for _, d := range x.Decisions {
-		tell(out, "  %s ago   %s%s\n", sinceText(d.At.Time, now), d.Cause, prefixIfAny(": ", d.Summary()))
+		tell(out, "  %s ago   %s%s\n", phrase.Since(d.At.Time, now), d.Cause, phrase.Prefixed(": ", d.Summary()))
 	}
 }
 
 func (x *explanation) headline() string {
 	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
 	if x.Replicas != nil {
-		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", countOf(*x.Replicas, "replica"), x.Placed, x.Ready))
+		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", phrase.Count(*x.Replicas, "replica"), x.Placed, x.Ready))
 	}
 	if x.Unschedulable > 0 {
 		words = append(words, fmt.Sprintf("%d unschedulable", x.Unschedulable))
@@ -163,13 +161,13 @@ func printReasons(out io.Writer, shown, rest []clusterExplanation) {
 		tell(out, "\nWhy:\n")
 	}
 	for _, g := range groups {
-		tell(out, "  %s: %s\n", joinSome(g.names), g.why)
+		tell(out, "  %s: %s\n", phrase.Some(g.names), g.why)
 	}
 	if len(rest) == 0 {
 		return
 	}
-	tell(out, "\nAnd %s more (--all shows them):\n", countOf(int64(len(rest)), "cluster"))
-	for _, g := range groupByState(rest)[:min(maxNamed, len(groupByState(rest)))] {
+	tell(out, "\nAnd %s more (--all shows them):\n", phrase.Count(int64(len(rest)), "cluster"))
+	for _, g := range groupByState(rest)[:min(phrase.MaxNames, len(groupByState(rest)))] {
 		tell(out, "  %d: %s\n", len(g.names), g.why)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	loadbalancerplan "federation/controllers/loadbalancer/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 )
@@ -89,7 +90,7 @@ func explainRoutes(r *routesEvidence, clusters []*v1beta1.Cluster) *routesExplan
 	}
 	table, key := loadbalancerplan.Routes(r.world), r.ingress.Namespace+"/"+r.ingress.Name
 	for _, reason := range table.ReasonsOf(key) {
-		x.Problems = append(x.Problems, reason.Message+prefixIfAny(": Ingress ", reason.Holder))
+		x.Problems = append(x.Problems, reason.Message+phrase.Prefixed(": Ingress ", reason.Holder))
 	}
 	for _, name := range r.missing {
 		x.Problems = append(x.Problems, fmt.Sprintf("Secret %s: does not exist, so that hosts with it have no certificate", name))
@@ -170,7 +171,7 @@ func viewShares(pool loadbalancerplan.Pool, standings map[string]string, cluster
 		parts[part.Cluster] = true
 		t := targetView{Cluster: part.Cluster, Address: part.Address.String(), Percent: math.Round(1000*part.Share) / 10, Rank: part.Rank, Tier: part.Tier, Why: phases[part.Cluster] + part.Why}
 		if why := standings[part.Cluster]; why != "serves" {
-			t.Why += prefixIfAny("; ", why)
+			t.Why += phrase.Prefixed("; ", why)
 		}
 		v.Targets = append(v.Targets, t)
 	}
@@ -207,7 +208,7 @@ func printRoutes(out io.Writer, x *routesExplanation, rows int, now time.Time) {
 		}
 		_ = w.Flush() // nobody reads the error
 		if more := len(x.Routes) - rows; more > 0 {
-			tell(out, "And %s more (--all shows them)\n", countOf(int64(more), "route"))
+			tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "route"))
 		}
 	}
 	for _, p := range x.Pools {
@@ -248,7 +249,7 @@ func (r routeView) poolText() string {
 func printShares(out io.Writer, p poolView, from sharesView, rows int) {
 	by := ""
 	if len(from.LoadBalancers) > 0 {
-		by = ", by " + joinSome(from.LoadBalancers)
+		by = ", by " + phrase.Some(from.LoadBalancers)
 	}
 	tell(out, "\nRequests to %s (%s)%s:\n", p.Name, p.Protocol, by)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -262,7 +263,7 @@ func printShares(out io.Writer, p poolView, from sharesView, rows int) {
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(from.Targets) - rows; more > 0 {
-		tell(out, "And %s more (--all shows them)\n", countOf(int64(more), "target"))
+		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "target"))
 	}
 	for _, note := range from.Notes {
 		tell(out, "Note: %s\n", note)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -252,7 +253,7 @@ func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionReso
 func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
-		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + prefixIfAny(": ", whyNotReady(c))
+		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + phrase.Prefixed(": ", whyNotReady(c))
 	case one.WaitsFor != "":
 	case says != nil && says.Message != "":
 		one.WaitsFor = says.Message
@@ -263,13 +264,13 @@ func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.C
 	case one.Current != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
 	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != copyLeaving:
-		one.WaitsFor = fmt.Sprintf("%s to get ready", countOf(min(*one.Current, one.Desired)-one.Ready, "replica"))
+		one.WaitsFor = fmt.Sprintf("%s to get ready", phrase.Count(min(*one.Current, one.Desired)-one.Ready, "replica"))
 	}
 }
 
 func notReadySince(c *v1beta1.Cluster, now time.Time) string {
 	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
-		return " for " + sinceText(ready.LastTransitionTime.Time, now)
+		return " for " + phrase.Since(ready.LastTransitionTime.Time, now)
 	}
 	return ""
 }

@@ -24,6 +24,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // target are the flags by which a command finds the federation and nothing else.
@@ -192,7 +193,7 @@ func (f *federation) noSuchCluster(ctx context.Context, name string) error {
 	for i, c := range all {
 		names[i] = c.Name
 	}
-	return fmt.Errorf("cluster %q not found; there are: %s", name, joinSome(names))
+	return fmt.Errorf("cluster %q not found; there are: %s", name, phrase.Some(names))
 }
 
 // uid returns the federation's UID, which marks its copies in members.
@@ -215,20 +216,6 @@ func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
 	}
 	i, err := v1beta1.ParseInfo(m.Data)
 	return &i, err
-}
-
-// maxNamed bounds how many names a sentence has.
-const maxNamed = 10
-
-// joinSome joins names, with the number of those beyond ten.
-func joinSome(names []string) string {
-	switch {
-	case len(names) == 0:
-		return "none"
-	case len(names) > maxNamed:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
-	}
-	return strings.Join(names, ", ")
 }
 
 // divided are the kinds with divided replicas.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
 )
 
@@ -213,7 +214,7 @@ func printTable(out io.Writer, r apportion.Result) error {
 		tell(w, "%s\t%d\t%d\t%s\n", name, r.Plan[name], r.Overflow[name], strings.Join(r.Reasons[name], "; "))
 	}
 	if r.Unschedulable > 0 {
-		tell(w, "\n%s would fit nowhere.\n", countOf(r.Unschedulable, "replica"))
+		tell(w, "\n%s would fit nowhere.\n", phrase.Count(r.Unschedulable, "replica"))
 	}
 	return w.Flush()
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // review asks the federation what would happen if clusters were lost.
@@ -138,7 +139,7 @@ func (f *federation) withKnownClusters(ctx context.Context, refused error) error
 	for _, c := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", c.Name, placeText(c)))
 	}
-	return fmt.Errorf("%s; there are: %s", serverErrors(refused), joinSome(names))
+	return fmt.Errorf("%s; there are: %s", serverErrors(refused), phrase.Some(names))
 }
 
 // serverErrors returns the errors that a server found in a request, by field, without its text about the object.
@@ -166,7 +167,7 @@ func placeText(c *v1beta1.Cluster) string {
 const maxRows = 20
 
 func printReview(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
-	tell(out, "If %s were lost:\n\n", joinSome(s.Clusters))
+	tell(out, "If %s were lost:\n\n", phrase.Some(s.Clusters))
 	if s.SuspendedReason != "" {
 		tell(out, "NOTHING WOULD MOVE BY ITSELF: %s\n\n", s.SuspendedReason)
 	}
@@ -180,9 +181,9 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "No replica would move.\n")
 		return
 	}
-	tell(out, "%s would move, of %s", countOf(s.ReplicasMoved, "replica"), countOf(int64(len(s.Moves)), "object"))
+	tell(out, "%s would move, of %s", phrase.Count(s.ReplicasMoved, "replica"), phrase.Count(int64(len(s.Moves)), "object"))
 	if s.ReplicasUnschedulable > 0 {
-		tell(out, "; %s would fit nowhere", countOf(s.ReplicasUnschedulable, "replica"))
+		tell(out, "; %s would fit nowhere", phrase.Count(s.ReplicasUnschedulable, "replica"))
 	}
 	tell(out, ":\n")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -193,12 +194,12 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.Moves) - rows; more > 0 {
-		tell(out, "  and %s more (--all shows them)\n", countOf(int64(more), "object"))
+		tell(out, "  and %s more (--all shows them)\n", phrase.Count(int64(more), "object"))
 	}
 }
 
 func objectName(kind, namespace, name string) string {
-	return strings.ToLower(kind) + "/" + name + prefixIfAny(" -n ", namespace)
+	return strings.ToLower(kind) + "/" + name + phrase.Prefixed(" -n ", namespace)
 }
 
 // fromTo returns which clusters lose and which get replicas.
@@ -212,7 +213,7 @@ func fromTo(m v1beta1.ReplicaMove) (from, to string) {
 			getting = append(getting, word)
 		}
 	}
-	return orDash(joinSome(losing)), orDash(joinSome(getting))
+	return orDash(phrase.Some(losing)), orDash(phrase.Some(getting))
 }
 
 // orDash replaces "" in a table.
@@ -239,11 +240,11 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "\nNo DNS answer would change.\n")
 		return
 	}
-	tell(out, "\n%s of DNS would change:\n", countOf(int64(len(s.Records)), "answer"))
+	tell(out, "\n%s of DNS would change:\n", phrase.Count(int64(len(s.Records)), "answer"))
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "  NAME\tTYPE\tNOW\tTHEN\n")
 	for _, r := range s.Records[:min(rows, len(s.Records))] {
-		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, orDash(joinSome(r.Before)), orDash(joinSome(r.After)))
+		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, orDash(phrase.Some(r.Before)), orDash(phrase.Some(r.After)))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.Records) - rows; more > 0 {
@@ -254,7 +255,7 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 // printRoutesLost prints what the loss would do to what the federation's load balancers serve.
 func printRoutesLost(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	if len(s.Routes) > 0 {
-		tell(out, "\n%s of load balancers would have no cluster left:\n", countOf(int64(len(s.Routes)), "route"))
+		tell(out, "\n%s of load balancers would have no cluster left:\n", phrase.Count(int64(len(s.Routes)), "route"))
 		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 		tell(w, "  HOST\tPATH\tINGRESS\tSERVICE\n")
 		for _, r := range s.Routes[:min(rows, len(s.Routes))] {
@@ -268,9 +269,9 @@ func printRoutesLost(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	if s.LoadBalancersLeft == nil {
 		return
 	}
-	tell(out, "\n%s of the federation would be lost, %d would be left:\n", countOf(int64(len(s.LoadBalancers)), "load balancer"), *s.LoadBalancersLeft)
+	tell(out, "\n%s of the federation would be lost, %d would be left:\n", phrase.Count(int64(len(s.LoadBalancers)), "load balancer"), *s.LoadBalancersLeft)
 	for _, b := range s.LoadBalancers[:min(rows, len(s.LoadBalancers))] {
-		tell(out, "  %s (%s): %s\n", b.Name, strings.Trim(b.Region+"/"+b.Zone, "/"), joinSome(b.Addresses))
+		tell(out, "  %s (%s): %s\n", b.Name, strings.Trim(b.Region+"/"+b.Zone, "/"), phrase.Some(b.Addresses))
 	}
 	if more := len(s.LoadBalancers) - rows; more > 0 {
 		tell(out, "  and %d more (--all shows them)\n", more)

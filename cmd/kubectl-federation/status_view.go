@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // status is the state of the whole federation, as -o json and yaml print it.
@@ -168,8 +169,8 @@ func printStatus(out io.Writer, s *status, rows int, now time.Time) {
 	for _, k := range s.Kinds {
 		objects += k.Objects
 	}
-	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", prefixIfAny(" ", s.Name), prefixIfAny(", DNS zone ", s.DNSZone),
-		ready, countOf(int64(len(s.Clusters)), "cluster"), countOf(int64(objects), "object"), len(s.OutOfSync))
+	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", phrase.Prefixed(" ", s.Name), phrase.Prefixed(", DNS zone ", s.DNSZone),
+		ready, phrase.Count(int64(len(s.Clusters)), "cluster"), phrase.Count(int64(objects), "object"), len(s.OutOfSync))
 	printClusters(out, s.Clusters, rows, now)
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
@@ -194,12 +195,12 @@ func printClusters(out io.Writer, all []clusterStatus, rows int, now time.Time) 
 	tell(w, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE\n")
 	for i := range shown {
 		c := &shown[i]
-		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, prefixIfAny(c.Region+"/", strings.Join(c.Zones, ",")), c.stateText(), agoOrDash(c.Since, now), c.DNSWeight,
+		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, phrase.Prefixed(c.Region+"/", strings.Join(c.Zones, ",")), c.stateText(), agoOrDash(c.Since, now), c.DNSWeight,
 			c.free(corev1.ResourceCPU), c.free(corev1.ResourceMemory), c.free(corev1.ResourcePods), shortText(c.nodeWarning()))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(all) - len(shown); more > 0 {
-		tell(out, "and %s more (--all shows them)\n", countOf(int64(more), "cluster"))
+		tell(out, "and %s more (--all shows them)\n", phrase.Count(int64(more), "cluster"))
 	}
 }
 
@@ -216,7 +217,7 @@ func problemOrder(c clusterStatus) int {
 
 func (c *clusterStatus) nodeWarning() string {
 	if c.Message == "" && c.Unschedulable > 0 {
-		return fmt.Sprintf("%s cannot be scheduled there", countOf(c.Unschedulable, "pod"))
+		return fmt.Sprintf("%s cannot be scheduled there", phrase.Count(c.Unschedulable, "pod"))
 	}
 	return c.Message
 }
@@ -265,11 +266,11 @@ func printOutOfSync(out io.Writer, s *status, rows int, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "OBJECT\tFOR\tREASON\tMESSAGE\n")
 	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
-		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), sinceText(o.Since, now), o.Reason, shortText(o.Message))
+		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), phrase.Since(o.Since, now), o.Reason, shortText(o.Message))
 	}
 	_ = w.Flush() // nobody reads the error
 	if more := len(s.OutOfSync) - rows; more > 0 {
-		tell(out, "and %s more (--all shows them)\n", countOf(int64(more), "object"))
+		tell(out, "and %s more (--all shows them)\n", phrase.Count(int64(more), "object"))
 	}
 }
 

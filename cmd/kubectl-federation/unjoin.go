@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/join"
 	drainplan "federation/controllers/drain/plan"
@@ -116,7 +117,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 			placed += r.Placed
 		}
 		tell(o.ErrOut, "%s of %s placed in cluster %s: other clusters start as many in their place at once, and these keep running,\nunmanaged. To move them first: kubectl federation drain %s\n",
-			countOf(placed, "replica"), countOf(int64(len(found)), "object"), name, name)
+			phrase.Count(placed, "replica"), phrase.Count(int64(len(found)), "object"), name, name)
 		for _, r := range found[:min(len(found), 5)] {
 			tell(o.ErrOut, "  %s: %d placed\n", r.String(), r.Placed)
 		}

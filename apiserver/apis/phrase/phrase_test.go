@@ -1,0 +1,20 @@
+package phrase
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPhrases(t *testing.T) {
+	eleven := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}
+	for got, want := range map[string]string{
+		Count(1, "replica"): "1 replica", Count(0, "object"): "0 objects",
+		Some(nil): "none", Some(eleven[:MaxNames]): "a, b, c, d, e, f, g, h, i, j", Some(eleven): "a, b, c, d, e, f, g, h, i, j and 1 more",
+		Prefixed(": ", ""): "", Prefixed(": ", "x"): ": x",
+		Since(time.Unix(0, 0), time.Unix(90, 0)): "90s",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
