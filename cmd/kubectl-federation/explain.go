@@ -234,7 +234,7 @@ var autoscalerRow = propagationplan.KindOf(autoscalingv2.SchemeGroupVersion.With
 
 // gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
 func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
-	if workloadOf(e.resource) == nil {
+	if k := v1beta1.FederatedKindOf(e.resource.GroupResource()); k == nil || k.Preferences == "" {
 		return nil
 	}
 	err := listPages(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {

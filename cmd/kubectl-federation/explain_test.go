@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,12 @@ import (
 var seenAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 const uid = "fed"
+
+var (
+	replicaSets = appsv1.SchemeGroupVersion.WithResource("replicasets")
+	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
+	jobs        = batchv1.SchemeGroupVersion.WithResource("jobs")
+)
 
 // clusterAt returns a cluster that is ready, or has not been for a while.
 func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {
@@ -95,7 +103,7 @@ func moving(t *testing.T) evidence {
 	o.SetAnnotations(notes)
 	drained := clusterAt("east-a", 0)
 	drainplan.AddTaint(drained, drainplan.Taint)
-	e := evidenceOf(o, divided[0].resource, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
+	e := evidenceOf(o, replicaSets, drained, clusterAt("east-b", 0), clusterAt("west-a", 10*time.Second), clusterAt("west-b", 0))
 	e.policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "apps/v1", Kind: "ReplicaSet"}},
 		Clusters:          &v1beta1.ClusterAffinity{Names: []string{"east-a", "east-b", "west-a"}},
@@ -127,7 +135,7 @@ func TestExplainThousandClusters(t *testing.T) {
 			p.Clusters[name] = 3
 		}
 	}
-	e := evidenceOf(replicaSet(t, 300, p), divided[0].resource, clusters...)
+	e := evidenceOf(replicaSet(t, 300, p), replicaSets, clusters...)
 	for name := range p.Clusters {
 		e.at(name, 3, 3)
 	}
@@ -194,7 +202,7 @@ func TestStatesOfACopy(t *testing.T) {
 func TestAFinishedJobWaitsForNothing(t *testing.T) {
 	job := fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"once","uid":"u"},"spec":{"parallelism":2}}`)
 	job.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":2}}`})
-	e := evidenceOf(job, divided[3].resource, clusterAt("a", 0))
+	e := evidenceOf(job, jobs, clusterAt("a", 0))
 	copied := e.desiredNow(e.clusters[0]).Object.DeepCopy()
 	e.copies["a"] = answer{copy: copied}
 	if got := explain(e).Clusters[0].WaitsFor; got != "2 replicas to get ready" {
@@ -217,7 +225,7 @@ func TestExplainAJobInRounds(t *testing.T) {
 		return fromJSON(t, `{"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default","name":"sums","uid":"u1","annotations":{
 			"federation.kubernetes.io/placement":"{\"clusters\":{\"east-a\":2,\"west-a\":2,\"west-b\":1}}"`+annotations+`}},"spec":{"parallelism":5,"completions":30}}`)
 	}
-	e := evidenceOf(job(""), divided[3].resource, clusterAt("east-a", 0), clusterAt("east-b", time.Minute), clusterAt("west-a", 0), clusterAt("west-b", 0))
+	e := evidenceOf(job(""), jobs, clusterAt("east-a", 0), clusterAt("east-b", time.Minute), clusterAt("west-a", 0), clusterAt("west-b", 0))
 	e.copies["east-b"] = answer{err: errors.New("refused")}
 	made := func(cluster, status string) {
 		i := slices.IndexFunc(e.clusters, func(c *v1beta1.Cluster) bool { return c.Name == cluster })
@@ -284,7 +292,7 @@ func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 func TestTheFederationsAutoscalerDecides(t *testing.T) {
 	o := fromJSON(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"web","uid":"u"},"spec":{"replicas":3}}`)
 	o.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"a":3}}`})
-	e := evidenceOf(o, divided[0].resource, clusterAt("a", 0))
+	e := evidenceOf(o, replicaSets, clusterAt("a", 0))
 	e.autoscalers = []*unstructured.Unstructured{fromJSON(t, `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"namespace":"default","name":"web"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}}}`)}
 	e.at("a", 5, 5)
 	e.at("a", 5, 5) // the present number is the desired one from now on
@@ -294,7 +302,7 @@ func TestTheFederationsAutoscalerDecides(t *testing.T) {
 }
 
 func TestAnAutoscalersNumberIsInSync(t *testing.T) {
-	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), divided[0].resource, clusterAt("a", 0))
+	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), replicaSets, clusterAt("a", 0))
 	e.at("a", 7, 7)
 	e.copies["a"].copy.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "kube-controller-manager", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
@@ -389,7 +397,7 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 // TestEachClusterHasAReason covers a cluster that was away when the object was created, and an object whose policy
 // names no clusters.
 func TestEachClusterHasAReason(t *testing.T) {
-	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), divided[0].resource, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
+	e := evidenceOf(replicaSet(t, 6, &v1beta1.Placement{Clusters: map[string]int64{"a": 3, "b": 3}}), replicaSets, clusterAt("a", 0), clusterAt("b", 0), clusterAt("c", 0))
 	for _, c := range explain(e).Clusters {
 		if len(c.Reasons) == 0 || c.Name == "c" && !strings.Contains(c.Reasons[0], "stay there, as rebalance is off") {
 			t.Errorf("%s: %q", c.Name, c.Reasons)

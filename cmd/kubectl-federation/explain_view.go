@@ -253,7 +253,7 @@ func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionReso
 func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
 	switch {
 	case one.Copy == copyUnreachable:
-		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + phrase.Prefixed(": ", whyNotReady(c))
+		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + phrase.Prefixed(": ", c.WhyNotReady())
 	case one.WaitsFor != "":
 	case says != nil && says.Message != "":
 		one.WaitsFor = says.Message

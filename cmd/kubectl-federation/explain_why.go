@@ -26,8 +26,8 @@ type decision struct {
 // replicaFields returns the fields of spec and status with the number of replicas, and of ready ones; none if they are not
 // divided.
 func (d *decision) replicaFields(r schema.GroupVersionResource) (spec, ready string) {
-	if w := workloadOf(r); w != nil {
-		return w.specField, w.readyField
+	if k := v1beta1.FederatedKindOf(r.GroupResource()); k != nil && k.Preferences != "" {
+		return k.Replicas, k.Ready
 	}
 	if d.divided {
 		return "replicas", "readyReplicas"

@@ -217,32 +217,3 @@ func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
 	i, err := v1beta1.ParseInfo(m.Data)
 	return &i, err
 }
-
-// divided are the kinds with divided replicas.
-var divided = dividedKinds(v1beta1.FederatedKinds)
-
-func dividedKinds(kinds []v1beta1.FederatedKind) (all []workload) {
-	for _, k := range kinds {
-		if k.Preferences != "" {
-			all = append(all, workload{k.Resource, k.Kind, k.Replicas, k.Ready})
-		}
-	}
-	return all
-}
-
-// workload is a kind, with its fields of spec and status that have the requested and the ready number in a member.
-type workload struct {
-	resource              schema.GroupVersionResource
-	kind                  string
-	specField, readyField string
-}
-
-// workloadOf returns the row of a resource, or nil if its replicas are not divided.
-func workloadOf(r schema.GroupVersionResource) *workload {
-	for i := range divided {
-		if divided[i].resource.GroupResource() == r.GroupResource() {
-			return &divided[i]
-		}
-	}
-	return nil
-}

@@ -236,7 +236,7 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 		return c.IsReady(), err
 	})
 	if err != nil {
-		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, whyNotReady(c))
+		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, c.WhyNotReady())
 	}
 	tell(o.Out, "cluster %s joined and is ready\n", name)
 	return nil
@@ -245,11 +245,4 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
 	c := &v1beta1.Cluster{}
 	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
-}
-
-func whyNotReady(c *v1beta1.Cluster) string {
-	if ready := c.Condition(v1beta1.ClusterReady); ready != nil {
-		return ready.Reason + ": " + ready.Message
-	}
-	return "the federation's controllers have not looked at it; do they run?"
 }

@@ -150,7 +150,7 @@ func (f *federation) rotateToken(ctx context.Context, name string, timeout time.
 	case err != nil:
 		return err
 	case !c.IsReady():
-		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", whyNotReady(c))
+		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", c.WhyNotReady())
 	}
 	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
 	secret, err := f.credentialOf(ctx, name)

@@ -108,7 +108,7 @@ func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 func TestRevisionsAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	for name, labels := range map[string]map[string]any{"web": nil, "web-7d4b9": {v1beta1.RevisionOfLabel: "Deployment"}} {
-		_, err := w.f.dyn.Resource(divided[1].resource).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		_, err := w.f.dyn.Resource(deployments).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"name": name, "labels": labels},
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Propagated", "status": "True"}}},
 		}}, metav1.CreateOptions{})
@@ -238,24 +238,6 @@ func TestWrongFlags(t *testing.T) {
 		if _, err := run(strings.Fields(args)...); !strings.Contains(err, want) {
 			t.Errorf("%s: error %q, want one with %q", args, err, want)
 		}
-	}
-}
-
-// TestDividedKinds: a row of v1beta1.FederatedKinds is all that a divided kind needs here.
-func TestDividedKinds(t *testing.T) {
-	widgets := schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "widgets"}
-	all := dividedKinds(append(v1beta1.FederatedKinds[:len(v1beta1.FederatedKinds):len(v1beta1.FederatedKinds)], v1beta1.FederatedKind{
-		Resource: widgets, Kind: "Widget", Preferences: "example.org/widget-preferences", Replicas: "size", Ready: "readySize"}))
-	if last := all[len(all)-1]; last != (workload{widgets, "Widget", "size", "readySize"}) {
-		t.Errorf("%+v", last)
-	}
-	for _, w := range all {
-		if w.specField == "" || w.readyField == "" {
-			t.Errorf("%s: has no fields for its numbers", w.kind)
-		}
-	}
-	if workloadOf(schema.GroupVersionResource{Group: "example.org", Resource: "deployments"}) != nil {
-		t.Error("a kind of another group")
 	}
 }
 

@@ -208,7 +208,7 @@ func clusterStatusOf(c *v1beta1.Cluster) clusterStatus {
 		s.Taints = append(s.Taints, t.ToString())
 	}
 	if !s.Ready {
-		s.Message = whyNotReady(c)
+		s.Message = c.WhyNotReady()
 	}
 	if f := c.Status.Failover; f != nil {
 		s.Since, s.Percent = &f.Since, f.Percent

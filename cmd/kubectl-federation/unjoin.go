@@ -140,22 +140,25 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 // placedIn returns what is placed in a cluster, and not finished, the largest first. An older federation does not serve each
 // kind.
 func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainplan.Object, err error) {
-	for _, w := range divided {
+	for _, k := range v1beta1.FederatedKinds {
+		if k.Preferences == "" {
+			continue
+		}
 		add := func(item metav1.Object) {
 			p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
 			if p != nil && p.Clusters[cluster] > 0 {
-				all = append(all, drainplan.Object{Kind: w.kind, Namespace: item.GetNamespace(), Name: item.GetName(), Placed: p.Clusters[cluster]})
+				all = append(all, drainplan.Object{Kind: k.Kind, Namespace: item.GetNamespace(), Name: item.GetName(), Placed: p.Clusters[cluster]})
 			}
 		}
-		if w.kind == "Job" { // whether it is finished is in its status
-			err = listPages(ctx, f.dyn.Resource(w.resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		if k.Kind == "Job" { // whether it is finished is in its status
+			err = listPages(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 				if v1beta1.JobEnd(u) == "" {
 					add(u)
 				}
 				return nil
 			})
 		} else {
-			err = f.listMetadata(ctx, w.resource, add)
+			err = f.listMetadata(ctx, k.Resource, add)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err

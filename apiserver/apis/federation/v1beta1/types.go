@@ -490,6 +490,14 @@ func (c *Cluster) IsReady() bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
+// WhyNotReady says why a cluster that is not ready is not.
+func (c *Cluster) WhyNotReady() string {
+	if ready := c.Condition(ClusterReady); ready != nil {
+		return ready.Reason + ": " + ready.Message
+	}
+	return "the federation's controllers have not looked at it; do they run?"
+}
+
 // IsReached reports whether the cluster is ready for the federation as a whole: for the leader, or for at least half of
 // all processes.
 func (c *Cluster) IsReached() bool {
