@@ -51,7 +51,7 @@ cluster's name, which --yes replaces.`,
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.output.addFlag(c)
-	o.dry.addFlag(c)
+	addDryRunFlag(c, &o.dry)
 	o.addFlags(c)
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	return c
@@ -77,16 +77,16 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	if err := o.printPending(name, held); err != nil || len(held) == 0 {
 		return err
 	}
-	if o.dry == "none" && !o.yes {
+	if o.dry == dryRunNone && !o.yes {
 		tell(o.ErrOut, "To have them deleted, type the name of the cluster: ")
 		answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
 		if strings.TrimSpace(answer) != name {
 			return fmt.Errorf("cluster %s: nothing is deleted, its name was not typed (--yes does not ask)", name)
 		}
 	}
-	if o.dry != "client" {
+	if o.dry != dryRunClient {
 		options := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if o.dry == "server" {
+		if o.dry == dryRunServer {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
 		if _, err := f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {

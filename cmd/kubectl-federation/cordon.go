@@ -20,26 +20,33 @@ import (
 	drainplan "federation/controllers/drain/plan"
 )
 
-// dryRun is the flag --dry-run, as in kubectl.
+// dryRun is what kubectl's flag --dry-run says: that nothing is changed, and who says what would be.
 type dryRun string
 
-func (d *dryRun) addFlag(c *cobra.Command) {
-	*d = "none"
+// Values of dryRun.
+const (
+	dryRunNone   dryRun = "none"
+	dryRunClient dryRun = "client"
+	dryRunServer dryRun = "server"
+)
+
+func addDryRunFlag(c *cobra.Command, d *dryRun) {
+	*d = dryRunNone
 	c.Flags().StringVar((*string)(d), "dry-run", "none", `none, client (only say what would be done) or server (have the federation check it too, and change nothing)`)
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
 	_ = c.RegisterFlagCompletionFunc("dry-run", fixedWords("none", "client", "server")) // fails only for a flag that is not there
 }
 
-func (d *dryRun) check() error {
-	if !slices.Contains([]dryRun{"none", "client", "server"}, *d) {
-		return fmt.Errorf("--dry-run %q: must be none, client or server", *d)
+func (d dryRun) check() error {
+	if !slices.Contains([]dryRun{dryRunNone, dryRunClient, dryRunServer}, d) {
+		return fmt.Errorf("--dry-run %q: must be none, client or server", d)
 	}
 	return nil
 }
 
 // suffix returns kubectl's suffix of messages.
-func (d *dryRun) suffix() string {
-	return map[dryRun]string{"client": " (dry run)", "server": " (server dry run)"}[*d]
+func (d dryRun) suffix() string {
+	return map[dryRun]string{dryRunClient: " (dry run)", dryRunServer: " (server dry run)"}[d]
 }
 
 // changeCluster changes a Cluster and writes it, if anything changed: its taints and its drain. It keeps concurrent changes by others.
@@ -52,11 +59,11 @@ func (f *federation) changeCluster(ctx context.Context, name string, dry dryRun,
 		after = before.DeepCopy()
 		how(after)
 		patch := clusterPatch(before, after)
-		if changed = patch != nil; !changed || dry == "client" {
+		if changed = patch != nil; !changed || dry == dryRunClient {
 			return nil
 		}
 		o := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if dry == "server" {
+		if dry == dryRunServer {
 			o.DryRun = []string{metav1.DryRunAll}
 		}
 		_, err = f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
@@ -137,7 +144,7 @@ func newUncordon(streams genericiooptions.IOStreams) *cobra.Command {
 func (o *cordonCommand) command(c *cobra.Command) *cobra.Command {
 	c.Args = someClusters
 	c.ValidArgsFunction = o.completeWith(clusterNames)
-	o.dry.addFlag(c)
+	addDryRunFlag(c, &o.dry)
 	o.addFlags(c)
 	return c
 }

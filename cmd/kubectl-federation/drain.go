@@ -94,7 +94,7 @@ watching only.`,
 
 func (o *drainCommand) addDrainFlags(c *cobra.Command, until string) {
 	c.ValidArgsFunction = o.completeWith(oneCluster)
-	o.dry.addFlag(c)
+	addDryRunFlag(c, &o.dry)
 	o.addFlags(c)
 	c.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to watch until the cluster is "+until+"; 0 is for ever")
 }
@@ -175,7 +175,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if _, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
 		return err
 	}
-	if o.dry != "none" {
+	if o.dry != dryRunNone {
 		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait, move, cordon\n", name, o.dry.suffix(), c.DNSWeight())
 		return nil
 	}
@@ -224,7 +224,7 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 	if _, _, err := o.changeCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
 		return err
 	}
-	if o.dry != "none" {
+	if o.dry != dryRunNone {
 		drainplan.Untaint(c)
 		weight := c.DNSWeight()
 		drainplan.End(c)

@@ -75,8 +75,15 @@ func (t *target) connect() (*federation, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
+	return newFederation(config, namespace)
+}
+
+// newFederation makes the clients of a config, whose timeout and rate it sets. No request is sent.
+func newFederation(config *rest.Config, namespace string) (*federation, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.QPS = reviewTimeout, -1
 	f := &federation{namespace: namespace}
-	config.Timeout, config.QPS, config.WarningHandler = reviewTimeout, -1, rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	errs := make([]error, 3)
 	f.core, errs[0] = kubernetes.NewForConfig(config)
 	f.dyn, errs[1] = dynamic.NewForConfig(config)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -59,7 +58,7 @@ cluster's name, which --yes replaces.`,
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.addFlags(c)
-	o.dry.addFlag(c)
+	addDryRunFlag(c, &o.dry)
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask, though replicas are placed there")
 	return c
 }
@@ -79,7 +78,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	member, noCredential := o.memberClient(ctx, name, core, dyn)
+	member, noCredential := o.memberClient(ctx, f, name)
 	if noCredential != nil && o.memberContext+o.memberKubeconfig != "" {
 		return noCredential
 	}
@@ -103,7 +102,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 // changed.
 func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string) (done bool, err error) {
 	c, err := f.cluster(ctx, name)
-	if err != nil || o.yes && o.dry == "none" {
+	if err != nil || o.yes && o.dry == dryRunNone {
 		return false, nil // unjoining the rest of a removed cluster continues below
 	}
 	found, err := f.placedIn(ctx, name)
@@ -122,7 +121,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 			tell(o.ErrOut, "  %s: %d placed\n", r.String(), r.Placed)
 		}
 	}
-	if o.dry != "none" {
+	if o.dry != dryRunNone {
 		tell(o.Out, "cluster/%s would leave the federation%s: its Cluster, Secret, account and rights go, its workloads stay\n", name, o.dry.suffix())
 		return true, nil
 	}
@@ -171,10 +170,12 @@ func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainp
 }
 
 // memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.
-func (o *unjoinCommand) memberClient(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (kubernetes.Interface, error) {
+func (o *unjoinCommand) memberClient(ctx context.Context, f *federation, name string) (kubernetes.Interface, error) {
 	config, err := o.member()
 	if config == nil && err == nil {
-		config, err = storedClient(ctx, name, core, dyn)
+		if config, err = f.storedConfig(ctx, name); err == nil {
+			config.Timeout = callTimeout / 3
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -182,8 +183,9 @@ func (o *unjoinCommand) memberClient(ctx context.Context, name string, core kube
 	return kubernetes.NewForConfig(config)
 }
 
-func storedClient(ctx context.Context, name string, core kubernetes.Interface, dyn dynamic.Interface) (*rest.Config, error) {
-	u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+// storedConfig returns how to reach a cluster with the credential that the federation has of it.
+func (f *federation) storedConfig(ctx context.Context, name string) (*rest.Config, error) {
+	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +199,7 @@ func storedClient(ctx context.Context, name string, core kubernetes.Interface, d
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("the Cluster names no Secret")
 	}
-	secret, err := core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	secret, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +211,7 @@ func storedClient(ctx context.Context, name string, core kubernetes.Interface, d
 	if err != nil {
 		return nil, err
 	}
-	config.BearerToken, config.Timeout = token, callTimeout/3
+	config.BearerToken = token
 	return config, nil
 }
 
