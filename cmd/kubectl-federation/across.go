@@ -43,15 +43,15 @@ type slicesAnswer struct {
 }
 
 // gatherAcross reads it, as far as the user may.
-func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) *acrossEvidence {
+func gatherAcross(ctx context.Context, f *Federation, e *evidence, m *Members) *acrossEvidence {
 	a := &acrossEvidence{}
 	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
-	a.slices = eachMember(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
+	a.slices = AskEach(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
 		if err := e.copies[c.Name].err; err != nil {
 			return slicesAnswer{err: err} // without the Service's copies, the desired slices are unknown, too
 		}
 		var bad error
-		all.err = m.list(ctx, c.Name, slicesResource, e.object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
+		all.err = m.List(ctx, c.Name, slicesResource, e.object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
 			s := &discoveryv1.EndpointSlice{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
 				bad = err
@@ -63,16 +63,16 @@ func (f *federation) gatherAcross(ctx context.Context, e *evidence, m *members) 
 		}
 		return all
 	})
-	a.unknown = f.gatherOffers(ctx, e, a)
-	a.events = append(f.events(ctx, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRejected}),
-		f.events(ctx, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
+	a.unknown = gatherOffers(ctx, f, e, a)
+	a.events = append(readEvents(ctx, f, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRejected}),
+		readEvents(ctx, f, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
 	slices.SortStableFunc(a.events, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
 	return a
 }
 
-// events returns the events of a namespace with these fields; none if the user may not read them.
-func (f *federation) events(ctx context.Context, namespace string, with fields.Set) []corev1.Event {
-	found, err := f.core.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: with.String()})
+// readEvents returns the events of a namespace with these fields; none if the user may not read them.
+func readEvents(ctx context.Context, f *Federation, namespace string, with fields.Set) []corev1.Event {
+	found, err := f.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: with.String()})
 	if err != nil {
 		return nil
 	}
@@ -80,12 +80,12 @@ func (f *federation) events(ctx context.Context, namespace string, with fields.S
 }
 
 // gatherOffers reads the input of the offers of the Service.
-func (f *federation) gatherOffers(ctx context.Context, e *evidence, a *acrossEvidence) error {
-	info, err := f.info(ctx)
+func gatherOffers(ctx context.Context, f *Federation, e *evidence, a *acrossEvidence) error {
+	info, err := f.Info(ctx)
 	if err != nil {
 		return err
 	}
-	if a.world, err = f.dnsWorld(ctx, info, e.clusters); err != nil {
+	if a.world, err = dnsWorld(ctx, f, info, e.clusters); err != nil {
 		return err
 	}
 	o, err := servicednsplan.Read(e.object, e.policies)

@@ -149,7 +149,7 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 // A member that hangs must not cost its timeout twice.
 func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
 	w := newWorld(t)
-	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+	w.f.REST = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
 		if strings.Contains(r.URL.Path, "/clusters/east-a/") {
 			t.Errorf("asked again for %s", r.URL)
 		}
@@ -157,7 +157,7 @@ func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
 	})}
 	e, none := acrossEvidenceOf(t, clusterAt("east-a", 0), clusterAt("west-a", 0)), errors.New("no answer within 3s")
 	e.copies["east-a"] = answer{err: none}
-	e.across = w.f.gatherAcross(t.Context(), &e, newMembers(w.f, time.Second))
+	e.across = gatherAcross(t.Context(), w.f, &e, NewMembers(w.f, time.Second))
 	if a := e.across; a.unknown != nil || !errors.Is(a.slices["east-a"].err, none) || a.slices["west-a"].err != nil {
 		t.Errorf("%v, %+v", a.unknown, a.slices)
 	}

@@ -20,7 +20,7 @@ type approveCommand struct {
 	target
 	genericiooptions.IOStreams
 	output output
-	dry    dryRun
+	dry    DryRun
 	yes    bool
 }
 
@@ -58,7 +58,7 @@ cluster's name, which --yes replaces.`,
 }
 
 func (o *approveCommand) run(ctx context.Context, name string) error {
-	if err := errors.Join(o.output.check(), o.dry.check()); err != nil {
+	if err := errors.Join(o.output.check(), o.dry.Check()); err != nil {
 		return err
 	}
 	f, err := o.connect()
@@ -68,8 +68,8 @@ func (o *approveCommand) run(ctx context.Context, name string) error {
 	return o.approve(ctx, f, name)
 }
 
-func (o *approveCommand) approve(ctx context.Context, f *federation, name string) error {
-	c, err := f.cluster(ctx, name)
+func (o *approveCommand) approve(ctx context.Context, f *Federation, name string) error {
+	c, err := f.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -77,24 +77,24 @@ func (o *approveCommand) approve(ctx context.Context, f *federation, name string
 	if err := o.printPending(name, held); err != nil || len(held) == 0 {
 		return err
 	}
-	if o.dry == dryRunNone && !o.yes {
+	if o.dry == DryRunNone && !o.yes {
 		tell(o.ErrOut, "To have them deleted, type the name of the cluster: ")
 		answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
 		if strings.TrimSpace(answer) != name {
 			return fmt.Errorf("cluster %s: nothing is deleted, its name was not typed (--yes does not ask)", name)
 		}
 	}
-	if o.dry != dryRunClient {
+	if o.dry != DryRunClient {
 		options := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if o.dry == dryRunServer {
+		if o.dry == DryRunServer {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
-		if _, err := f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {
+		if _, err := f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {
 			return err
 		}
 	}
 	if o.output == "table" {
-		tell(o.Out, "cluster/%s deletions approved%s\n", name, o.dry.suffix())
+		tell(o.Out, "cluster/%s deletions approved%s\n", name, o.dry.Suffix())
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // TestApproveDeletions checks that held sets are printed, and approved once somebody confirms.
 func TestApproveDeletions(t *testing.T) {
 	w := newWorld(t)
-	clusters := w.f.dyn.Resource(v1beta1.ClustersResource)
+	clusters := w.f.Dynamic.Resource(v1beta1.ClustersResource)
 	u, err := clusters.Get(t.Context(), "east-a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestApproveDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	approve := func(cluster, answer, format string, dry dryRun, yes bool) (string, error) {
+	approve := func(cluster, answer, format string, dry DryRun, yes bool) (string, error) {
 		out.Reset()
 		o := &approveCommand{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(answer), Out: &out, ErrOut: &bytes.Buffer{}}, output: output(format), dry: dry, yes: yes}
 		err := o.approve(t.Context(), w.f, cluster)
@@ -55,7 +55,7 @@ func TestApproveDeletions(t *testing.T) {
 	if said, err := approve("east-a", "east-a\n", "table", "none", false); err != nil || approved() != "aaa,bbb" || !strings.Contains(said, "deletions approved") {
 		t.Errorf("approved %q: %v\n%s", approved(), err, said)
 	}
-	c, err := w.f.cluster(t.Context(), "east-a")
+	c, err := w.f.Cluster(t.Context(), "east-a")
 	if err != nil {
 		t.Fatal(err)
 	}

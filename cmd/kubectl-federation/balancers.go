@@ -36,12 +36,12 @@ type balancerView struct {
 }
 
 // registrations reads how the federation's own load balancers have registered, by name.
-func (f *federation) registrations(ctx context.Context) ([]loadbalancerplan.Registration, error) {
-	found, err := f.core.CoordinationV1().Leases(v1beta1.LoadBalancersNamespace).List(ctx, metav1.ListOptions{})
+func registrations(ctx context.Context, f *Federation) ([]loadbalancerplan.Registration, error) {
+	found, err := f.Kube.CoordinationV1().Leases(v1beta1.LoadBalancersNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	written, err := f.ownData(ctx, v1beta1.LoadBalancersConfigMap)
+	written, err := f.OwnData(ctx, v1beta1.LoadBalancersConfigMap)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (f *federation) registrations(ctx context.Context) ([]loadbalancerplan.Regi
 }
 
 // balancers returns the federation's own load balancers; none if the user may not read of them.
-func (f *federation) balancers(ctx context.Context) ([]balancerView, error) {
-	all, err := f.registrations(ctx)
+func balancers(ctx context.Context, f *Federation) ([]balancerView, error) {
+	all, err := registrations(ctx, f)
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}

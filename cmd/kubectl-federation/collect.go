@@ -79,7 +79,7 @@ func (o *collectCommand) run(ctx context.Context, now time.Time) (err error) {
 		out = file
 	}
 	b := newBundle(out, now)
-	for _, part := range f.supportParts() {
+	for _, part := range supportParts(f) {
 		tell(o.ErrOut, "%s\n", part.file)
 		if err := b.add(ctx, part); err != nil {
 			return err
@@ -95,24 +95,24 @@ type supportPart struct {
 }
 
 // supportParts are the files of a bundle, in their order.
-func (f *federation) supportParts() []supportPart {
+func supportParts(f *Federation) []supportPart {
 	parts := []supportPart{
-		{"version.json", f.raw("/version")},
-		{"status.json", func(ctx context.Context) ([]byte, error) { return marshalled(f.status(ctx)) }},
-		{"readyz.txt", f.raw("/readyz?verbose")},
-		{"livez.txt", f.raw("/livez?verbose")},
-		{"metrics.txt", f.raw("/metrics")},
-		{"events.json", f.objects(schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", whole)},
-		{"leases.json", f.objects(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, v1beta1.FederationNamespace, whole)},
-		{"components.json", func(ctx context.Context) ([]byte, error) { return marshalled(f.components(ctx)) }},
+		{"version.json", raw(f, "/version")},
+		{"status.json", func(ctx context.Context) ([]byte, error) { return marshalled(readStatus(ctx, f)) }},
+		{"readyz.txt", raw(f, "/readyz?verbose")},
+		{"livez.txt", raw(f, "/livez?verbose")},
+		{"metrics.txt", raw(f, "/metrics")},
+		{"events.json", objects(f, schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", whole)},
+		{"leases.json", objects(f, schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, v1beta1.FederationNamespace, whole)},
+		{"components.json", func(ctx context.Context) ([]byte, error) { return marshalled(f.Components(ctx)) }},
 	}
 	for _, resource := range []string{"clusters", "placementpolicies", "dnsnamegrants", "failoverreadinesses", "failoverdrills", "failoverdrillschedules"} {
-		parts = append(parts, supportPart{"federation/" + resource + ".json", f.objects(v1beta1.SchemeGroupVersion.WithResource(resource), "", withoutValues)})
+		parts = append(parts, supportPart{"federation/" + resource + ".json", objects(f, v1beta1.SchemeGroupVersion.WithResource(resource), "", withoutValues)})
 	}
 	for _, k := range v1beta1.FederatedKinds {
-		read := f.objects(k.Resource, "", withoutSpec)
+		read := objects(f, k.Resource, "", withoutSpec)
 		if k.Resource.Group == "" && (k.Resource.Resource == "secrets" || k.Resource.Resource == "configmaps") {
-			read = f.metadataOnly(k.Resource)
+			read = metadataOnly(f, k.Resource)
 		}
 		parts = append(parts, supportPart{"objects/" + k.Resource.GroupResource().String() + ".json", read})
 	}
@@ -127,9 +127,9 @@ func marshalled(v any, err error) ([]byte, error) {
 }
 
 // raw reads a path of the API.
-func (f *federation) raw(path string) func(context.Context) ([]byte, error) {
+func raw(f *Federation, path string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
-		body, err := f.rest.Get().RequestURI(path).DoRaw(ctx)
+		body, err := f.REST.Get().RequestURI(path).DoRaw(ctx)
 		if apierrors.IsInternalError(err) && len(body) > 0 { // not ready: it says why
 			return body, nil
 		}
@@ -138,10 +138,10 @@ func (f *federation) raw(path string) func(context.Context) ([]byte, error) {
 }
 
 // objects lists objects, of all namespaces if it is empty, as scrub leaves them.
-func (f *federation) objects(r schema.GroupVersionResource, namespace string, scrub func(map[string]any)) func(context.Context) ([]byte, error) {
+func objects(f *Federation, r schema.GroupVersionResource, namespace string, scrub func(map[string]any)) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		items := []any{}
-		err := listPages(ctx, f.dyn.Resource(r).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := ListPages(ctx, f.Dynamic.Resource(r).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			u.SetManagedFields(nil)
 			u.SetAnnotations(ownAnnotations(u.GetAnnotations()))
 			scrub(u.Object)
@@ -153,10 +153,10 @@ func (f *federation) objects(r schema.GroupVersionResource, namespace string, sc
 }
 
 // metadataOnly lists the metadata of objects; their data is not even requested.
-func (f *federation) metadataOnly(r schema.GroupVersionResource) func(context.Context) ([]byte, error) {
+func metadataOnly(f *Federation, r schema.GroupVersionResource) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		items := []any{}
-		err := f.listMetadata(ctx, r, func(o metav1.Object) {
+		err := f.ListMetadata(ctx, r, func(o metav1.Object) {
 			items = append(items, map[string]any{"metadata": map[string]any{
 				"namespace": o.GetNamespace(), "name": o.GetName(), "uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "creationTimestamp": o.GetCreationTimestamp(),
 				"deletionTimestamp": o.GetDeletionTimestamp(), "finalizers": o.GetFinalizers(), "labels": o.GetLabels(), "annotations": ownAnnotations(o.GetAnnotations()),

@@ -31,7 +31,7 @@ const completeTimeout = 2 * time.Second
 type completion = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
 
 // completeWith makes a completion from a function that queries the federation. If that fails, it offers nothing.
-func (t *target) completeWith(names func(ctx context.Context, f *federation, args []string) []string) completion {
+func (t *target) completeWith(names func(ctx context.Context, f *Federation, args []string) []string) completion {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		f, err := t.connect()
 		if err != nil {
@@ -50,8 +50,8 @@ func withPrefix(prefix string, words []string) []string {
 }
 
 // clusterNames offers the clusters that are not named yet.
-func clusterNames(ctx context.Context, f *federation, args []string) (names []string) {
-	all, _ := f.clusters(ctx) // nothing is offered then
+func clusterNames(ctx context.Context, f *Federation, args []string) (names []string) {
+	all, _ := f.Clusters(ctx) // nothing is offered then
 	for _, c := range all {
 		if !slices.Contains(args, c.Name) {
 			names = append(names, c.Name)
@@ -61,7 +61,7 @@ func clusterNames(ctx context.Context, f *federation, args []string) (names []st
 }
 
 // oneCluster offers clusters for a command that takes one.
-func oneCluster(ctx context.Context, f *federation, args []string) []string {
+func oneCluster(ctx context.Context, f *Federation, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
@@ -69,9 +69,9 @@ func oneCluster(ctx context.Context, f *federation, args []string) []string {
 }
 
 // placeNames offers the zones or regions of clusters.
-func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *federation, []string) []string {
-	return func(ctx context.Context, f *federation, _ []string) (names []string) {
-		all, _ := f.clusters(ctx) // nothing is offered then
+func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *Federation, []string) []string {
+	return func(ctx context.Context, f *Federation, _ []string) (names []string) {
+		all, _ := f.Clusters(ctx) // nothing is offered then
 		for _, c := range all {
 			names = append(names, of(c)...)
 		}
@@ -80,7 +80,7 @@ func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *feder
 }
 
 // completeObjects offers KIND/ for a first word, and the objects of a kind behind its slash.
-func completeObjects(ctx context.Context, f *federation, args []string, prefix string) (words []string) {
+func completeObjects(ctx context.Context, f *Federation, args []string, prefix string) (words []string) {
 	if len(args) > 0 {
 		return nil
 	}
@@ -91,15 +91,15 @@ func completeObjects(ctx context.Context, f *federation, args []string, prefix s
 		}
 		return words
 	}
-	resource, namespaced, err := f.resource(kind)
+	resource, namespaced, err := f.Resource(kind)
 	if err != nil {
 		return nil
 	}
 	namespace := ""
 	if namespaced {
-		namespace = f.namespace
+		namespace = f.Namespace
 	}
-	page, err := f.meta.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+	page, err := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: PageSize})
 	if err != nil {
 		return nil
 	}

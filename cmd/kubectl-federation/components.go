@@ -17,8 +17,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// component is a failed part of a process, as -o json and yaml print it.
-type component struct {
+// Component is a failed part of a process, as -o json and yaml print it.
+type Component struct {
 	// Host is the machine of the process.
 	Host      string `json:"host"`
 	Component string `json:"component"`
@@ -29,9 +29,9 @@ type component struct {
 	Message string      `json:"message"`
 }
 
-// components reads the failed parts, by host and name. None if they are not published, or the user may not read them.
-func (f *federation) components(ctx context.Context) (all []component, err error) {
-	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.ComponentsConfigMap, metav1.GetOptions{})
+// Components reads the failed parts, by host and name. None if they are not published, or the user may not read them.
+func (f *Federation) Components(ctx context.Context) (all []Component, err error) {
+	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.ComponentsConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (f *federation) components(ctx context.Context) (all []component, err error
 		return nil, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
-		var c component
+		var c Component
 		if err := json.Unmarshal([]byte(m.Data[key]), &c); err != nil {
 			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.ComponentsConfigMap, key, err)
 		}
@@ -49,7 +49,7 @@ func (f *federation) components(ctx context.Context) (all []component, err error
 	return all, nil
 }
 
-func printComponents(out io.Writer, all []component, now time.Time) {
+func printComponents(out io.Writer, all []Component, now time.Time) {
 	if len(all) == 0 {
 		return
 	}

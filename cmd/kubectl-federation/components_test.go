@@ -13,14 +13,14 @@ import (
 )
 
 func TestFailedComponentsAreShown(t *testing.T) {
-	f := &federation{core: fake.NewClientset(&corev1.ConfigMap{
+	f := &Federation{Kube: fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.ComponentsConfigMap},
 		Data: map[string]string{
 			"one.placement":              `{"component":"placement","restarts":2,"since":"2026-01-01T12:00:00Z","running":false,"message":"panic: over\nan object"}`,
 			"two.propagation_of_widgets": `{"component":"propagation of widgets","restarts":1,"since":"2026-01-01T12:00:30Z","running":true,"message":"the definition is gone"}`,
 		},
 	})}
-	all, err := f.components(t.Context())
+	all, err := f.Components(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/util/retry"
 
@@ -20,94 +21,82 @@ import (
 	drainplan "federation/controllers/drain/plan"
 )
 
-// dryRun is what kubectl's flag --dry-run says: that nothing is changed, and who says what would be.
-type dryRun string
+// DryRun is what kubectl's flag --dry-run says: that nothing is changed, and who says what would be.
+type DryRun string
 
 // Values of dryRun.
 const (
-	dryRunNone   dryRun = "none"
-	dryRunClient dryRun = "client"
-	dryRunServer dryRun = "server"
+	DryRunNone   DryRun = "none"
+	DryRunClient DryRun = "client"
+	DryRunServer DryRun = "server"
 )
 
-func addDryRunFlag(c *cobra.Command, d *dryRun) {
-	*d = dryRunNone
+func addDryRunFlag(c *cobra.Command, d *DryRun) {
+	*d = DryRunNone
 	c.Flags().StringVar((*string)(d), "dry-run", "none", `none, client (only say what would be done) or server (have the federation check it too, and change nothing)`)
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
 	_ = c.RegisterFlagCompletionFunc("dry-run", fixedWords("none", "client", "server")) // fails only for a flag that is not there
 }
 
-func (d dryRun) check() error {
-	if !slices.Contains([]dryRun{dryRunNone, dryRunClient, dryRunServer}, d) {
+func (d DryRun) Check() error {
+	if !slices.Contains([]DryRun{DryRunNone, DryRunClient, DryRunServer}, d) {
 		return fmt.Errorf("--dry-run %q: must be none, client or server", d)
 	}
 	return nil
 }
 
-// suffix returns kubectl's suffix of messages.
-func (d dryRun) suffix() string {
-	return map[dryRun]string{dryRunClient: " (dry run)", dryRunServer: " (server dry run)"}[d]
+// Suffix returns kubectl's suffix of messages.
+func (d DryRun) Suffix() string {
+	return map[DryRun]string{DryRunClient: " (dry run)", DryRunServer: " (server dry run)"}[d]
 }
 
-// changeCluster changes a Cluster and writes it, if anything changed: its taints and its drain. It keeps concurrent changes by others.
-func (f *federation) changeCluster(ctx context.Context, name string, dry dryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+// ChangeCluster changes a Cluster and writes it, if anything changed. It keeps concurrent changes by others.
+func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		before, err := f.cluster(ctx, name)
+		before, err := f.Cluster(ctx, name)
 		if err != nil {
 			return err
 		}
 		after = before.DeepCopy()
 		how(after)
-		patch := clusterPatch(before, after)
-		if changed = patch != nil; !changed || dry == dryRunClient {
+		patch, err := clusterPatch(before, after)
+		if err != nil {
+			return err
+		}
+		if changed = patch != nil; !changed || dry == DryRunClient {
 			return nil
 		}
 		o := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if dry == dryRunServer {
+		if dry == DryRunServer {
 			o.DryRun = []string{metav1.DryRunAll}
 		}
-		_, err = f.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
+		_, err = f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
 		return err
 	})
 	return after, changed, err
 }
 
 // clusterPatch returns a merge patch for exactly this version; nil if nothing changes.
-func clusterPatch(before, after *v1beta1.Cluster) []byte {
-	spec, annotations := map[string]any{}, map[string]any{}
-	if !slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool { return a.MatchTaint(&b) }) {
-		spec["taints"] = after.Spec.Taints
+func clusterPatch(before, after *v1beta1.Cluster) ([]byte, error) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil, nil
 	}
-	if !equality.Semantic.DeepEqual(before.Spec.Drain, after.Spec.Drain) {
-		spec["drain"] = replaced(before.Spec.Drain, after.Spec.Drain)
+	of := before.DeepCopy()
+	of.ResourceVersion = "" // so that the patch has it
+	was, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
 	}
-	if value := after.Annotations[v1beta1.DrainAnnotation]; value != before.Annotations[v1beta1.DrainAnnotation] {
-		annotations[v1beta1.DrainAnnotation] = &value
-		if value == "" {
-			annotations[v1beta1.DrainAnnotation] = nil
-		}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
 	}
-	if len(spec)+len(annotations) == 0 {
-		return nil
-	}
-	patch, _ := json.Marshal(map[string]any{ // values of our own types
-		"metadata": map[string]any{"resourceVersion": before.ResourceVersion, "annotations": annotations},
-		"spec":     spec,
-	})
-	return patch
-}
-
-// replaced returns what a merge patch has for a drain, so that nothing of the earlier one stays.
-func replaced(before, after *v1beta1.ClusterDrain) any {
-	if after != nil && after.TTLSeconds == nil && before != nil {
-		return map[string]any{"ttlSeconds": nil}
-	}
-	return after
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(was, is, was)
 }
 
 type cordonCommand struct {
 	target
-	dry dryRun
+	dry DryRun
 	out io.Writer
 }
 
@@ -158,7 +147,7 @@ func someClusters(_ *cobra.Command, args []string) error {
 
 // run continues with the other clusters if one fails.
 func (o *cordonCommand) run(ctx context.Context, names []string, word string, how func(*v1beta1.Cluster, corev1.Taint)) error {
-	if err := o.dry.check(); err != nil {
+	if err := o.dry.Check(); err != nil {
 		return err
 	}
 	f, err := o.connect()
@@ -167,15 +156,15 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 	}
 	var errs []error
 	for _, name := range names {
-		after, changed, err := f.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drainplan.Cordon) })
+		after, changed, err := f.ChangeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drainplan.Cordon) })
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 			continue
 		case changed:
-			tell(o.out, "cluster/%s %s%s\n", name, word, o.dry.suffix())
+			tell(o.out, "cluster/%s %s%s\n", name, word, o.dry.Suffix())
 		default:
-			tell(o.out, "cluster/%s already %s%s\n", name, word, o.dry.suffix())
+			tell(o.out, "cluster/%s already %s%s\n", name, word, o.dry.Suffix())
 		}
 		if word == "uncordoned" && drainplan.HasTaint(after, drainplan.Taint) {
 			tell(o.out, "cluster/%s is drained, and stays so: kubectl federation undrain %s\n", name, name)

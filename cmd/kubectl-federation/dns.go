@@ -77,11 +77,11 @@ func (o *dnsCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := f.dnsInput(ctx)
+	in, err := dnsInput(ctx, f)
 	if err != nil {
 		return err
 	}
-	shown := func(o plan.Object) bool { return o.Namespace == f.namespace && (key == "" || key == o.Kind+" "+o.Name) }
+	shown := func(o plan.Object) bool { return o.Namespace == f.Namespace && (key == "" || key == o.Kind+" "+o.Name) }
 	if o.allNamespaces {
 		shown = func(o plan.Object) bool { return key == "" || key == o.Kind+" "+o.Name }
 	}
@@ -89,7 +89,7 @@ func (o *dnsCommand) run(ctx context.Context, args []string) error {
 	if key != "" && len(view.Objects) == 0 {
 		return fmt.Errorf("%s has no names in DNS: there is no such object in the namespace, or no cluster has a load balancer for it", strings.ToLower(key))
 	}
-	if view.Providers, err = f.dnsProviders(ctx); err != nil {
+	if view.Providers, err = f.DNSProviders(ctx); err != nil {
 		return err
 	}
 	if o.output != "table" {
@@ -122,23 +122,23 @@ func dnsKey(args []string) (string, error) {
 const lookupTimeout = 5 * time.Second
 
 // dnsInput reads the input of the names' decision.
-func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
-	info, err := f.info(ctx)
+func dnsInput(ctx context.Context, f *Federation) (in plan.Input, err error) {
+	info, err := f.Info(ctx)
 	if err != nil {
 		return in, err
 	}
-	clusters, err := f.clusters(ctx)
+	clusters, err := f.Clusters(ctx)
 	if err != nil {
 		return in, err
 	}
-	if in, err = f.dnsWorld(ctx, info, clusters); err != nil {
+	if in, err = dnsWorld(ctx, f, info, clusters); err != nil {
 		return in, err
 	}
 	in.Explain = true
-	if in.Claims, err = f.dnsClaims(ctx, plan.Zone{Federation: in.Federation, Name: in.Zone}); err != nil {
+	if in.Claims, err = dnsClaims(ctx, f, plan.Zone{Federation: in.Federation, Name: in.Zone}); err != nil {
 		return in, err
 	}
-	if in.Objects, err = f.namedObjects(ctx, in.Claims); err != nil {
+	if in.Objects, err = namedObjects(ctx, f, in.Claims); err != nil {
 		return in, err
 	}
 	in.Resolved = lookupHosts(ctx, plan.Records(in).Resolve)
@@ -146,7 +146,7 @@ func (f *federation) dnsInput(ctx context.Context) (in plan.Input, err error) {
 }
 
 // dnsWorld reads that input without the named objects.
-func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
+func dnsWorld(ctx context.Context, f *Federation, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
 	if info == nil {
 		return in, errors.New("the federation does not say which zone it has: its controllers have not run yet")
 	}
@@ -158,7 +158,7 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	failing, err := f.ownData(ctx, v1beta1.DNSHealthChecksConfigMap)
+	failing, err := f.OwnData(ctx, v1beta1.DNSHealthChecksConfigMap)
 	if err != nil {
 		return in, err
 	}
@@ -167,12 +167,12 @@ func (f *federation) dnsWorld(ctx context.Context, info *v1beta1.Info, clusters 
 }
 
 // dnsClaims reads the owners and the grants of hosts.
-func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claims, error) {
-	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
+func dnsClaims(ctx context.Context, f *Federation, zone plan.Zone) (*plan.Claims, error) {
+	hosts, err := f.OwnData(ctx, v1beta1.DNSHostsConfigMap)
 	if err != nil {
 		return nil, err
 	}
-	grants, err := f.grants(ctx)
+	grants, err := f.Grants(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +182,9 @@ func (f *federation) dnsClaims(ctx context.Context, zone plan.Zone) (*plan.Claim
 	return claims, nil
 }
 
-// grants reads all DNSNameGrants.
-func (f *federation) grants(ctx context.Context) (all []*v1beta1.DNSNameGrant, err error) {
-	err = listPages(ctx, f.dyn.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+// Grants reads all DNSNameGrants.
+func (f *Federation) Grants(ctx context.Context) (all []*v1beta1.DNSNameGrant, err error) {
+	err = ListPages(ctx, f.Dynamic.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		all = append(all, &v1beta1.DNSNameGrant{})
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, all[len(all)-1])
 	})
@@ -194,9 +194,9 @@ func (f *federation) grants(ctx context.Context) (all []*v1beta1.DNSNameGrant, e
 	return all, err
 }
 
-// ownData reads one of the federation's own ConfigMaps; nil if it does not exist.
-func (f *federation) ownData(ctx context.Context, name string) (map[string]string, error) {
-	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
+// OwnData reads one of the federation's own ConfigMaps; nil if it does not exist.
+func (f *Federation) OwnData(ctx context.Context, name string) (map[string]string, error) {
+	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -207,14 +207,14 @@ func (f *federation) ownData(ctx context.Context, name string) (map[string]strin
 }
 
 // namedObjects reads all Services and Ingresses, and their claims: another claimant of a host may be elsewhere.
-func (f *federation) namedObjects(ctx context.Context, claims *plan.Claims) (all []plan.Object, err error) {
-	policies, err := f.policies(ctx, "")
+func namedObjects(ctx context.Context, f *Federation, claims *plan.Claims) (all []plan.Object, err error) {
+	policies, err := f.Policies(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range []string{"services", "ingresses.networking.k8s.io"} {
 		resource := v1beta1.FederatedKindOf(schema.ParseGroupResource(r)).Resource
-		err := listPages(ctx, f.dyn.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := ListPages(ctx, f.Dynamic.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			own := slices.DeleteFunc(slices.Clone(policies), func(p *v1beta1.PlacementPolicy) bool { return p.Namespace != u.GetNamespace() })
 			o, err := plan.Read(u, own)
 			if err != nil {

@@ -96,7 +96,7 @@ func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Write
 	if err != nil {
 		return err
 	}
-	info, err := f.info(ctx)
+	info, err := f.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Write
 	if asked := dns.CanonicalName(strings.Join(args, "")); len(args) > 0 && asked != zone {
 		return fmt.Errorf("zone %q: the federation's zone is %q", args[0], zone)
 	}
-	secret, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
+	secret, err := f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSKeysSecret, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf(`the keys of the federation, which "federation serve --dnssec" makes: %w`, err)
 	}

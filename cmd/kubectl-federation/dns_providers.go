@@ -13,10 +13,10 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// dnsProviders reads the states of the DNS providers, by name. None if they are not published, or the user may not read
+// DNSProviders reads the states of the DNS providers, by name. None if they are not published, or the user may not read
 // them.
-func (f *federation) dnsProviders(ctx context.Context) ([]v1beta1.DNSProvider, error) {
-	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+func (f *Federation) DNSProviders(ctx context.Context) ([]v1beta1.DNSProvider, error) {
+	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}

@@ -19,13 +19,13 @@ import (
 type drainCommand struct {
 	target
 	genericiooptions.IOStreams
-	dry     dryRun
+	dry     DryRun
 	timeout time.Duration
 	ttl     time.Duration
 	force   bool
 	all     bool
 
-	*federation
+	*Federation
 	progress progress
 }
 
@@ -103,13 +103,13 @@ func (o *drainCommand) addDrainFlags(c *cobra.Command, until string) {
 const memberTimeout = 5 * time.Second
 
 func (o *drainCommand) run(ctx context.Context, name string, do func(context.Context, string) error) (err error) {
-	if err := o.dry.check(); err != nil {
+	if err := o.dry.Check(); err != nil {
 		return err
 	}
 	if o.timeout < 0 {
 		return fmt.Errorf("--timeout %v: must not be negative", o.timeout)
 	}
-	if o.federation, err = o.connect(); err != nil {
+	if o.Federation, err = o.connect(); err != nil {
 		return err
 	}
 	o.progress = newProgress(o.Out)
@@ -133,7 +133,7 @@ func (o *drainCommand) explainInterrupt(ctx context.Context, name string) error 
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), memberTimeout)
 	defer cancel()
-	c, err := o.cluster(late, name)
+	c, err := o.Cluster(late, name)
 	if err != nil {
 		return cause
 	}
@@ -159,7 +159,7 @@ func drainState(c *v1beta1.Cluster) string {
 }
 
 func (o *drainCommand) drain(ctx context.Context, name string) error {
-	c, err := o.cluster(ctx, name)
+	c, err := o.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -172,11 +172,11 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if o.ttl >= 0 {
 		how.TTLSeconds = new(int32(math.Ceil(min(o.ttl.Seconds(), math.MaxInt32))))
 	}
-	if _, _, err := o.changeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
+	if _, _, err := o.ChangeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
 		return err
 	}
-	if o.dry != dryRunNone {
-		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait, move, cordon\n", name, o.dry.suffix(), c.DNSWeight())
+	if o.dry != DryRunNone {
+		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait, move, cordon\n", name, o.dry.Suffix(), c.DNSWeight())
 		return nil
 	}
 	return o.watch(ctx, name, func(c *v1beta1.Cluster) (bool, error) {
@@ -193,7 +193,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 
 // preview prints what would move, and refuses if not everything would fit.
 func (o *drainCommand) preview(ctx context.Context, name string) error {
-	r, err := o.review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}, Drained: true})
+	r, err := o.Review(ctx, v1beta1.FailoverReviewSpec{Clusters: []string{name}, Drained: true})
 	switch {
 	case err != nil && !o.force:
 		return fmt.Errorf("what would move is not known (--force begins all the same): %w", err)
@@ -213,22 +213,22 @@ func (o *drainCommand) preview(ctx context.Context, name string) error {
 }
 
 func (o *drainCommand) undrain(ctx context.Context, name string) error {
-	c, err := o.cluster(ctx, name)
+	c, err := o.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
 	if c.Spec.Drain == nil && c.Annotations[v1beta1.DrainAnnotation] == "" && !drainplan.HasTaint(c, drainplan.Taint) {
-		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.suffix())
+		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.Suffix())
 		return nil
 	}
-	if _, _, err := o.changeCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
+	if _, _, err := o.ChangeCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
 		return err
 	}
-	if o.dry != dryRunNone {
+	if o.dry != DryRunNone {
 		drainplan.Untaint(c)
 		weight := c.DNSWeight()
 		drainplan.End(c)
-		tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.suffix(), weight, c.DNSWeight())
+		tell(o.Out, "cluster/%s would be undrained%s: taints off, wait, DNS weight %d to %d\n", name, o.dry.Suffix(), weight, c.DNSWeight())
 		return nil
 	}
 	return o.watch(ctx, name, func(c *v1beta1.Cluster) (bool, error) {
@@ -247,7 +247,7 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 // watch prints how the Cluster changes until it is done.
 func (o *drainCommand) watch(ctx context.Context, name string, done func(*v1beta1.Cluster) (bool, error)) error {
 	for {
-		c, err := o.cluster(ctx, name)
+		c, err := o.Cluster(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -32,44 +32,10 @@ import (
 
 var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func weight(n int32) *int32 { return &n }
-
-func TestClusterPatch(t *testing.T) {
-	c := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a", ResourceVersion: "7"}, Spec: v1beta1.ClusterSpec{DNSWeight: weight(30)}}
-	if p := clusterPatch(c, c.DeepCopy()); p != nil {
-		t.Errorf("nothing changed: patch %s", p)
-	}
-	drained := c.DeepCopy()
-	drainplan.Request(drained, v1beta1.ClusterDrain{TTLSeconds: weight(5)})
-	drill := c.DeepCopy()
-	drill.Annotations = map[string]string{v1beta1.DrainAnnotation: (&v1beta1.Drain{Since: metav1.NewTime(drainedAt), Drill: "uid"}).String()}
-	for _, test := range []struct {
-		from *v1beta1.Cluster
-		how  func(*v1beta1.Cluster)
-		want string
-	}{
-		{c, func(c *v1beta1.Cluster) { drainplan.Request(c, v1beta1.ClusterDrain{TTLSeconds: weight(5)}) }, `"spec":{"drain":{"ttlSeconds":5}}}`},
-		{c, func(c *v1beta1.Cluster) {
-			drainplan.Request(c, v1beta1.ClusterDrain{})
-			drainplan.AddTaint(c, drainplan.Taint)
-		},
-			`"spec":{"drain":{},"taints":[{"key":"federation.kubernetes.io/drain","effect":"NoExecute"}]}}`},
-		{drained, func(c *v1beta1.Cluster) { drainplan.Request(c, v1beta1.ClusterDrain{}) }, `"spec":{"drain":{"ttlSeconds":null}}}`},
-		{drained, drainplan.Cancel, `"spec":{"drain":null}}`},
-		{drill, drainplan.Cancel, `{"metadata":{"annotations":{"federation.kubernetes.io/drain":"{\"step\":\"Move\",\"since\":\"2026-01-01T12:00:00Z\"}"},"resourceVersion":"7"},"spec":{}}`},
-	} {
-		after := test.from.DeepCopy()
-		test.how(after)
-		if got := string(clusterPatch(test.from, after)); !strings.HasSuffix(got, test.want) || !strings.Contains(got, `"resourceVersion":"7"`) {
-			t.Errorf("got  %s\nwant %s", got, test.want)
-		}
-	}
-}
-
 // world is a federation in memory: one ReplicaSet of 6, and its controllers are functions.
 type world struct {
 	t      *testing.T
-	f      *federation
+	f      *Federation
 	copies int64 // in east-a
 	review v1beta1.FailoverReviewStatus
 	steady drainplan.Steady
@@ -81,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, copies: 4}
 	s := runtime.NewScheme()
 	_ = metav1.AddMetaToScheme(s)
-	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", policiesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList"}
+	kinds := map[schema.GroupVersionResource]string{v1beta1.ClustersResource: "ClusterList", v1beta1.PoliciesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList"}
 	for _, k := range v1beta1.FederatedKinds {
 		kinds[k.Resource] = k.Kind + "List"
 	}
@@ -96,12 +62,12 @@ func newWorld(t *testing.T) *world {
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.InfoConfigMap},
 		Data: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second}.ConfigMapData()}
 	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(s, kinds, clusters...)
-	w.f = &federation{core: kubefake.NewClientset(system, info), dyn: dyn, meta: metadatafake.NewSimpleMetadataClient(s, w.metadata()), namespace: "default"}
+	w.f = &Federation{Kube: kubefake.NewClientset(system, info), Dynamic: dyn, Metadata: metadatafake.NewSimpleMetadataClient(s, w.metadata()), Namespace: "default"}
 	dyn.PrependReactor("get", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
 		w.carryOut(dyn.Tracker())
 		return false, nil, nil
 	})
-	w.f.rest = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(w.answer)}
+	w.f.REST = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(w.answer)}
 	return w
 }
 
@@ -149,7 +115,7 @@ func (w *world) stored(tracker k8stesting.ObjectTracker) *v1beta1.Cluster {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := toCluster(o.(*unstructured.Unstructured))
+	c, err := ClusterOf(o.(*unstructured.Unstructured))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,12 +123,12 @@ func (w *world) stored(tracker k8stesting.ObjectTracker) *v1beta1.Cluster {
 }
 
 func (w *world) cluster() *v1beta1.Cluster {
-	return w.stored(w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker())
+	return w.stored(w.f.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker())
 }
 
 // ready sets east-a's state as the registry and failover see it.
 func (w *world) ready(yes bool, reason string, phase v1beta1.FailoverPhase) {
-	tracker := w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker()
+	tracker := w.f.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker()
 	o, err := tracker.Get(v1beta1.ClustersResource, "", "east-a")
 	if err != nil {
 		w.t.Fatal(err)
@@ -191,7 +157,7 @@ func (w *world) answer(r *http.Request) (*http.Response, error) {
 // run runs a command of the world and returns its output.
 func (w *world) run(ctx context.Context, do func(*drainCommand) func(context.Context, string) error, set func(*drainCommand)) (string, error) {
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	o := &drainCommand{IOStreams: streams, federation: w.f, dry: "none", ttl: -1, progress: newProgress(out)}
+	o := &drainCommand{IOStreams: streams, Federation: w.f, dry: "none", ttl: -1, progress: newProgress(out)}
 	if set != nil {
 		set(o)
 	}
@@ -239,7 +205,7 @@ func TestDrainGoesOnWithoutItsWatcher(t *testing.T) {
 		}
 		for range 60 {
 			time.Sleep(time.Second)
-			w.carryOut(w.f.dyn.(*dynamicfake.FakeDynamicClient).Tracker())
+			w.carryOut(w.f.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker())
 		}
 		if got := w.cluster().OutOfService(); got != v1beta1.Drained {
 			t.Errorf("a minute later it is %q", got)
@@ -265,7 +231,7 @@ func TestDrainEndsWhenSomebodyUndrains(t *testing.T) {
 		w := newWorld(t)
 		go func() {
 			time.Sleep(5 * time.Second)
-			_, _, _ = w.f.changeCluster(t.Context(), "east-a", "none", drainplan.Cancel)
+			_, _, _ = w.f.ChangeCluster(t.Context(), "east-a", "none", drainplan.Cancel)
 		}()
 		if said, err := w.run(t.Context(), draining, nil); err == nil || !strings.Contains(err.Error(), "somebody has removed spec.drain of cluster east-a") {
 			t.Errorf("%s%v", said, err)
@@ -357,7 +323,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 	for _, test := range []struct {
 		name, typed string
 		yes         bool
-		dry         dryRun
+		dry         DryRun
 		change      func(*world)
 		done        bool
 		fails, says string
@@ -370,7 +336,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 		{name: "--dry-run --yes", dry: "client", yes: true, done: true},
 		{name: "lost", change: func(w *world) { w.ready(false, v1beta1.ReasonClusterNotReachable, v1beta1.PhaseFailedOver) }},
 		{name: "drained", change: func(w *world) {
-			_, _, _ = w.f.changeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) {
+			_, _, _ = w.f.ChangeCluster(context.Background(), "east-a", "none", func(c *v1beta1.Cluster) {
 				drainplan.AddTaint(c, drainplan.Taint)
 				drainplan.AddTaint(c, drainplan.Cordon)
 			})
@@ -395,7 +361,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 
 func TestClustersThatAreNotThere(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.f.cluster(t.Context(), "east")
+	_, err := w.f.Cluster(t.Context(), "east")
 	if fmt.Sprint(err) != `cluster "east" not found; there are: east-a, west-a` {
 		t.Error(err)
 	}

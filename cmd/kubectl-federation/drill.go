@@ -140,9 +140,9 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	}
 	spec := o.spec
 	spec.Drained = !asked.Method.Isolates()
-	review, err := f.review(ctx, spec)
+	review, err := f.Review(ctx, spec)
 	if err != nil {
-		return f.withKnownClusters(ctx, err)
+		return withKnownClusters(ctx, f, err)
 	}
 	o.preview(asked.Method, &review.Status)
 	if o.dryTest {
@@ -151,16 +151,16 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	if err := o.confirm(); err != nil {
 		return err
 	}
-	made, err := f.makeDrill(ctx, newDrillOf(name, asked))
+	made, err := makeDrill(ctx, f, newDrillOf(name, asked))
 	if err != nil {
-		return errors.New(serverErrors(err))
+		return errors.New(Errors(err))
 	}
 	if o.detach {
 		tell(o.Out, "failoverdrill/%s created\n", made.Name)
 		return nil
 	}
 	tell(o.ErrOut, "failoverdrill/%s created; Ctrl-C ends the following only\n", made.Name)
-	return f.followDrill(ctx, o.IOStreams, made.Name)
+	return followDrill(ctx, f, o.IOStreams, made.Name)
 }
 
 func methodOf(word string) (v1beta1.DrillMethod, error) {
@@ -277,21 +277,21 @@ func probesOf(urls []string) (probes []v1beta1.DrillProbe, err error) {
 	return probes, nil
 }
 
-func (f *federation) makeDrill(ctx context.Context, d *v1beta1.FailoverDrill) (*v1beta1.FailoverDrill, error) {
+func makeDrill(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill) (*v1beta1.FailoverDrill, error) {
 	d.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 	if err != nil {
 		return nil, err
 	}
-	u, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: "kubectl-federation"})
+	u, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: "kubectl-federation"})
 	if err != nil {
 		return nil, err
 	}
 	return drillOf(u)
 }
 
-func (f *federation) drill(ctx context.Context, name string) (*v1beta1.FailoverDrill, error) {
-	u, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Get(ctx, name, metav1.GetOptions{})
+func getDrill(ctx context.Context, f *Federation, name string) (*v1beta1.FailoverDrill, error) {
+	u, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -306,10 +306,10 @@ func drillOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrill, error) {
 }
 
 // followDrill prints the course of a drill until it is over. It returns an error if the drill did not succeed.
-func (f *federation) followDrill(ctx context.Context, streams genericiooptions.IOStreams, name string) error {
+func followDrill(ctx context.Context, f *Federation, streams genericiooptions.IOStreams, name string) error {
 	said := map[string]bool{}
 	for {
-		d, err := f.drill(ctx, name)
+		d, err := getDrill(ctx, f, name)
 		if err != nil {
 			return err
 		}
@@ -379,9 +379,9 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 				return o.list(c.Context(), f, streams)
 			}
 			if o.watch {
-				return f.followDrill(c.Context(), streams, args[0])
+				return followDrill(c.Context(), f, streams, args[0])
 			}
-			d, err := f.drill(c.Context(), args[0])
+			d, err := getDrill(c.Context(), f, args[0])
 			if err != nil {
 				return err
 			}
@@ -398,9 +398,9 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	return c
 }
 
-func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams genericiooptions.IOStreams) error {
+func (o *drillStatusCommand) list(ctx context.Context, f *Federation, streams genericiooptions.IOStreams) error {
 	var all []*v1beta1.FailoverDrill
-	if err := listPages(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	if err := ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		d, err := drillOf(u)
 		all = append(all, d)
 		return err
@@ -426,11 +426,11 @@ func (o *drillStatusCommand) list(ctx context.Context, f *federation, streams ge
 }
 
 // drillNames offers the existing drills.
-func drillNames(ctx context.Context, f *federation, args []string) (names []string) {
+func drillNames(ctx context.Context, f *Federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
 	}
-	_ = listPages(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})
@@ -449,11 +449,11 @@ With --force this command undoes it itself, by the same steps as the federation 
 could. It takes the rights of an administrator, and is refused while one runs.`,
 	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
 		return &v1beta1.FailoverDrillStatus{Abort: d}
-	}, func(ctx context.Context, f *federation, name string) error {
+	}, func(ctx context.Context, f *Federation, name string) error {
 		if !force {
 			return nil
 		}
-		return f.finishAborted(ctx, streams.Out, name)
+		return finishAborted(ctx, f, streams.Out, name)
 	})
 	c.Flags().BoolVar(&force, "force", false, "undo the drill from here: no process of the federation runs that could")
 	return c
@@ -472,7 +472,7 @@ to update the subresource failoverdrills/approval, which the cluster role federa
 
 // newDrillDecision makes a command that decides about a drill, at a subresource. then, if any, runs after that.
 func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus,
-	then func(ctx context.Context, f *federation, name string) error) *cobra.Command {
+	then func(ctx context.Context, f *Federation, name string) error) *cobra.Command {
 	var t target
 	var reason string
 	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.completeWith(drillNames)
@@ -485,8 +485,8 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 		if err != nil {
 			return err
 		}
-		if _, err := f.dyn.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, subresource); err != nil {
-			return errors.New(serverErrors(err))
+		if _, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, subresource); err != nil {
+			return errors.New(Errors(err))
 		}
 		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
 		if then != nil {
@@ -510,7 +510,7 @@ func setStopSwitch(t *target, streams genericiooptions.IOStreams, value func() a
 		if err != nil {
 			return err
 		}
-		if _, err := f.core.CoreV1().Namespaces().Patch(c.Context(), v1beta1.FederationNamespace, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
+		if _, err := f.Kube.CoreV1().Namespaces().Patch(c.Context(), v1beta1.FederationNamespace, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
 			return err
 		}
 		tell(streams.Out, "%s\n", said)

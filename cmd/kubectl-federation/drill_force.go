@@ -27,17 +27,17 @@ const (
 )
 
 // finishAborted takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
-func (f *federation) finishAborted(ctx context.Context, out io.Writer, name string) error {
-	if err := f.nobodyLeads(ctx); err != nil {
+func finishAborted(ctx context.Context, f *Federation, out io.Writer, name string) error {
+	if err := nobodyLeads(ctx, f); err != nil {
 		return err
 	}
-	if acts, err := f.somebodyActs(ctx, name); err != nil || acts {
+	if acts, err := somebodyActs(ctx, f, name); err != nil || acts {
 		tell(out, "the federation undoes it itself: kubectl federation drill status %s --watch\n", name)
 		return err
 	}
 	phase := v1beta1.DrillPhase("")
 	for {
-		d, err := f.drill(ctx, name)
+		d, err := getDrill(ctx, f, name)
 		if err != nil {
 			return err
 		}
@@ -45,13 +45,13 @@ func (f *federation) finishAborted(ctx context.Context, out io.Writer, name stri
 			phase = d.Status.Phase
 			tell(out, "%s\n", phase)
 		}
-		w, err := f.drillWorld(ctx)
+		w, err := drillWorld(ctx, f)
 		if err != nil {
 			return err
 		}
 		w.Review, w.Problem = nil, "it is being ended"
 		step := plan.Next(d, w)
-		if err := f.takeStep(ctx, d, &step); err != nil && !apierrors.IsConflict(err) {
+		if err := takeStep(ctx, f, d, &step); err != nil && !apierrors.IsConflict(err) {
 			return err
 		}
 		if d.IsFinished() && len(step.Changes) == 0 && len(step.Marks) == 0 {
@@ -65,10 +65,10 @@ func (f *federation) finishAborted(ctx context.Context, out io.Writer, name stri
 }
 
 // nobodyLeads is an error where a process of the federation decides, or has done so until just now.
-func (f *federation) nobodyLeads(ctx context.Context) error {
-	lease, err := f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, leaderLease, metav1.GetOptions{})
+func nobodyLeads(ctx context.Context, f *Federation) error {
+	lease, err := f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, leaderLease, metav1.GetOptions{})
 	if err != nil {
-		return client404(err)
+		return IgnoreNotFound(err)
 	}
 	if renewed := lease.Spec.RenewTime; renewed != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && time.Since(renewed.Time) < leaderRenewed {
 		return fmt.Errorf("the federation's process %s decides, it was there %s ago: it undoes the drill itself (--force is for when none has been for %s)",
@@ -78,13 +78,13 @@ func (f *federation) nobodyLeads(ctx context.Context) error {
 }
 
 // somebodyActs waits a while for the federation to act on the abort of a drill, and reports whether it does.
-func (f *federation) somebodyActs(ctx context.Context, name string) (bool, error) {
-	first, err := f.drill(ctx, name)
+func somebodyActs(ctx context.Context, f *Federation, name string) (bool, error) {
+	first, err := getDrill(ctx, f, name)
 	for end := time.Now().Add(actsWithin); err == nil && time.Now().Before(end); {
 		if err = sleep(ctx, time.Second); err != nil {
 			break
 		}
-		is, getErr := f.drill(ctx, name)
+		is, getErr := getDrill(ctx, f, name)
 		if err = getErr; err == nil && (is.IsFinished() || is.Status.Phase != first.Status.Phase) {
 			return true, nil
 		}
@@ -93,8 +93,8 @@ func (f *federation) somebodyActs(ctx context.Context, name string) (bool, error
 }
 
 // takeStep does what a step says: its status first, as the federation does. A drill that is not deleted keeps its finalizer, for the federation to note it.
-func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, step *plan.Step) error {
-	drills := f.dyn.Resource(v1beta1.FailoverDrillsResource)
+func takeStep(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill, step *plan.Step) error {
+	drills := f.Dynamic.Resource(v1beta1.FailoverDrillsResource)
 	if !reflect.DeepEqual(step.Status, d.Status) {
 		next := d.DeepCopy()
 		next.Status = step.Status
@@ -110,15 +110,15 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 	for _, c := range step.Changes {
 		u, err := plan.Unstructured(c, "Cluster")
 		if err == nil {
-			_, err = f.dyn.Resource(v1beta1.ClustersResource).Update(ctx, u, metav1.UpdateOptions{FieldManager: plan.FieldManager})
+			_, err = f.Dynamic.Resource(v1beta1.ClustersResource).Update(ctx, u, metav1.UpdateOptions{FieldManager: plan.FieldManager})
 		}
 		errs = append(errs, err)
 	}
 	for _, m := range step.Marks {
-		errs = append(errs, f.writeMark(ctx, m))
+		errs = append(errs, writeMark(ctx, f, m))
 	}
 	if step.Lift {
-		errs = append(errs, client404(f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
+		errs = append(errs, IgnoreNotFound(f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
 	}
 	if step.Release && d.DeletionTimestamp != nil {
 		left := slices.DeleteFunc(slices.Clone(d.Finalizers), func(is string) bool { return is == v1beta1.DrillFinalizer })
@@ -126,17 +126,17 @@ func (f *federation) takeStep(ctx context.Context, d *v1beta1.FailoverDrill, ste
 		if err == nil {
 			_, err = drills.Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.FieldManager})
 		}
-		errs = append(errs, client404(err))
+		errs = append(errs, IgnoreNotFound(err))
 	}
 	return errors.Join(errs...)
 }
 
 // writeMark writes the condition Drill of a Cluster as the federation does, or takes it away.
-func (f *federation) writeMark(ctx context.Context, m plan.Mark) error {
+func writeMark(ctx context.Context, f *Federation, m plan.Mark) error {
 	u, err := m.Object()
 	if err != nil {
 		return err
 	}
-	_, err = f.dyn.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
+	_, err = f.Dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
 	return err
 }

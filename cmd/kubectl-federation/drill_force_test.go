@@ -31,10 +31,10 @@ func TestUndoWithoutTheFederation(t *testing.T) {
 				}
 				abort(t, f, "drill-1")
 				out := &strings.Builder{}
-				if err := f.finishAborted(t.Context(), out, "drill-1"); err != nil {
+				if err := finishAborted(t.Context(), f, out, "drill-1"); err != nil {
 					t.Fatal(err)
 				}
-				if d, err := f.drill(t.Context(), "drill-1"); err != nil || d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator {
+				if d, err := getDrill(t.Context(), f, "drill-1"); err != nil || d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator {
 					t.Errorf("%v; the drill: %+v", err, d.Status)
 				}
 				if after := specOf(fleet); !reflect.DeepEqual(after, before) {
@@ -54,7 +54,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		fleet, f := fleetAndPlugin(t, time.Second)
 		defer fleet.Close()
 		out := &strings.Builder{}
-		if err := f.finishAborted(t.Context(), out, "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
+		if err := finishAborted(t.Context(), f, out, "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
 			t.Errorf("while a process leads: %v", err)
 		}
 	})
@@ -64,14 +64,14 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		replay(t, fleet, "drill Shift a 600", "wait 60s")
 		abort(t, f, "drill-1")
 		out := &strings.Builder{}
-		if err := f.finishAborted(t.Context(), out, "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
+		if err := finishAborted(t.Context(), f, out, "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
 			t.Errorf("while a process acts: %v\n%s", err, out)
 		}
 	})
 }
 
 // fleetAndPlugin returns a fleet of three clusters, and the plugin's clients of its federation, whose leader renewed its Lease some time ago.
-func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *federation) {
+func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *Federation) {
 	t.Helper()
 	fleet, err := fleettest.New(t.Context(), fleettest.DefaultSettings(), synctest.Wait)
 	if err != nil {
@@ -81,7 +81,7 @@ func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *fed
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: leaderLease},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("one"), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-renewed)))}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FederationNamespace}}
-	return fleet, &federation{core: kubefake.NewClientset(namespace, lease), dyn: fleet.Federation.Client("administrator", nil), namespace: "default"}
+	return fleet, &Federation{Kube: kubefake.NewClientset(namespace, lease), Dynamic: fleet.Federation.Client("administrator", nil), Namespace: "default"}
 }
 
 func replay(t *testing.T, fleet *fleettest.Fleet, lines ...string) {
@@ -92,9 +92,9 @@ func replay(t *testing.T, fleet *fleettest.Fleet, lines ...string) {
 }
 
 // abort notes in a drill what its subresource abort would.
-func abort(t *testing.T, f *federation, name string) {
+func abort(t *testing.T, f *Federation, name string) {
 	t.Helper()
-	drills := f.dyn.Resource(v1beta1.FailoverDrillsResource)
+	drills := f.Dynamic.Resource(v1beta1.FailoverDrillsResource)
 	u, err := drills.Get(t.Context(), name, metav1.GetOptions{})
 	if err == nil {
 		err = unstructured.SetNestedMap(u.Object, map[string]any{"by": "ann", "reason": "enough", "at": time.Now().UTC().Format(time.RFC3339)}, "status", "abort")

@@ -20,13 +20,13 @@ import (
 
 // drillWorld returns the input of drills, as far as a client sees it: without the DNS servers' answers, and the
 // federation's isolation.
-func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
+func drillWorld(ctx context.Context, f *Federation) (*plan.World, error) {
 	w := &plan.World{Now: time.Now()}
 	var err error
 	note := func(e error) { err = errors.Join(err, e) }
-	note(readAll(ctx, f.dyn.Resource(v1beta1.ClustersResource), &w.Clusters))
-	note(readAll(ctx, f.dyn.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
-	budgets, listErr := f.core.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	note(ReadAll(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), &w.Clusters))
+	note(ReadAll(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
+	budgets, listErr := f.Kube.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if note(listErr); listErr == nil {
 		for i := range budgets.Items {
 			w.AddBudget(&budgets.Items[i])
@@ -36,26 +36,26 @@ func (f *federation) drillWorld(ctx context.Context) (*plan.World, error) {
 		if k.Preferences == "" {
 			continue
 		}
-		note(listPages(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		note(ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if u.GetDeletionTimestamp() == nil {
 				w.Add(new(plan.ReadObject(u)))
 			}
 			return nil
 		}))
 	}
-	note(f.addStanding(ctx, w))
+	note(addStanding(ctx, f, w))
 	return w, err
 }
 
 // addStanding adds the state in the federation's own namespace: the stop switch, the providers, and the Lease that
 // isolates.
-func (f *federation) addStanding(ctx context.Context, w *plan.World) error {
-	namespace, err := f.core.CoreV1().Namespaces().Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
+func addStanding(ctx context.Context, f *Federation, w *plan.World) error {
+	namespace, err := f.Kube.CoreV1().Namespaces().Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	w.Stopped = plan.StoppedBy(namespace.Annotations)
-	providers, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
+	providers, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -64,9 +64,9 @@ func (f *federation) addStanding(ctx context.Context, w *plan.World) error {
 			return err
 		}
 	}
-	lease, err := f.core.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
+	lease, err := f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
 	if err != nil {
-		return client404(err)
+		return IgnoreNotFound(err)
 	}
 	w.Lease = leaseOf(lease)
 	return nil
@@ -77,17 +77,17 @@ func leaseOf(lease *coordinationv1.Lease) plan.Lease {
 	return plan.Lease{Drill: drill, Renewed: renewed}
 }
 
-// client404 turns "not found" into no error.
-func client404(err error) error {
+// IgnoreNotFound turns "not found" into no error.
+func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// readAll reads all objects of one of our own kinds.
-func readAll[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
-	return listPages(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+// ReadAll reads all objects of one of our own kinds.
+func ReadAll[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
+	return ListPages(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		one := new(T)
 		*into = append(*into, one)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
@@ -96,15 +96,15 @@ func readAll[T any](ctx context.Context, from dynamic.ResourceInterface, into *[
 
 // printMayDrill prints for each method whether a drill of some clusters would be allowed now, or what blocks it. lost
 // is the review of their loss.
-func (f *federation) printMayDrill(ctx context.Context, out io.Writer, lost *v1beta1.FailoverReview) {
-	w, err := f.drillWorld(ctx)
+func printMayDrill(ctx context.Context, f *Federation, out io.Writer, lost *v1beta1.FailoverReview) {
+	w, err := drillWorld(ctx, f)
 	if err != nil {
 		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
 		return
 	}
 	spec := lost.Spec
 	spec.Drained = true
-	drained, err := f.review(ctx, spec)
+	drained, err := f.Review(ctx, spec)
 	if err != nil {
 		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
 		return

@@ -57,7 +57,7 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := f.drill(c.Context(), args[0])
+			d, err := getDrill(c.Context(), f, args[0])
 			if err != nil {
 				return err
 			}

@@ -76,8 +76,8 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Create(c.Context(), &unstructured.Unstructured{Object: content}, options); err != nil {
-				return errors.New(serverErrors(err))
+			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Create(c.Context(), &unstructured.Unstructured{Object: content}, options); err != nil {
+				return errors.New(Errors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s created%s\n", s.Name, map[bool]string{true: " (dry run)"}[o.dryRun])
 			printTimes(streams, s, 5)
@@ -161,7 +161,7 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 				return err
 			}
 			all := []*v1beta1.FailoverDrillSchedule{}
-			if err := listPages(c.Context(), f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			if err := ListPages(c.Context(), f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 				s, err := scheduleOf(u)
 				all = append(all, s)
 				return err
@@ -229,7 +229,7 @@ func newScheduleNext(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := f.getSchedule(c.Context(), args[0])
+			s, err := getSchedule(c.Context(), f, args[0])
 			if err != nil {
 				return err
 			}
@@ -265,8 +265,8 @@ func newScheduleSuspend(streams genericiooptions.IOStreams, suspend bool) *cobra
 			if err != nil {
 				return err
 			}
-			if _, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
-				return errors.New(serverErrors(err))
+			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
+				return errors.New(Errors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s %s\n", args[0], said)
 			return nil
@@ -293,7 +293,7 @@ them. Of a schedule that takes its scopes in turn, name one.`,
 			if err != nil {
 				return err
 			}
-			s, err := f.getSchedule(c.Context(), args[0])
+			s, err := getSchedule(c.Context(), f, args[0])
 			if err != nil {
 				return err
 			}
@@ -301,14 +301,14 @@ them. Of a schedule that takes its scopes in turn, name one.`,
 			if err != nil {
 				return err
 			}
-			made, err := f.makeDrill(c.Context(), d)
+			made, err := makeDrill(c.Context(), f, d)
 			if err != nil {
-				return errors.New(serverErrors(err))
+				return errors.New(Errors(err))
 			}
 			if tell(streams.ErrOut, "failoverdrill/%s created; Ctrl-C ends the following only\n", made.Name); detach {
 				return nil
 			}
-			return f.followDrill(c.Context(), streams, made.Name)
+			return followDrill(c.Context(), f, streams, made.Name)
 		},
 	}
 	f := c.Flags()
@@ -339,8 +339,8 @@ func drillNow(s *v1beta1.FailoverDrillSchedule, cluster, zone, region string) (*
 	return d, nil
 }
 
-func (f *federation) getSchedule(ctx context.Context, name string) (*v1beta1.FailoverDrillSchedule, error) {
-	u, err := f.dyn.Resource(v1beta1.DrillSchedulesResource).Get(ctx, name, metav1.GetOptions{})
+func getSchedule(ctx context.Context, f *Federation, name string) (*v1beta1.FailoverDrillSchedule, error) {
+	u, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -355,11 +355,11 @@ func scheduleOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrillSchedule, e
 }
 
 // scheduleNames offers the existing schedules.
-func scheduleNames(ctx context.Context, f *federation, args []string) (names []string) {
+func scheduleNames(ctx context.Context, f *Federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
 	}
-	_ = listPages(ctx, f.dyn.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = ListPages(ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})

@@ -73,7 +73,7 @@ federation, which takes the cluster role federation-cluster-inspector. One that 
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		words, directive := o.completeWith(func(ctx context.Context, f *federation, args []string) []string {
+		words, directive := o.completeWith(func(ctx context.Context, f *Federation, args []string) []string {
 			return completeObjects(ctx, f, args, prefix)
 		})(c, args, prefix)
 		if !strings.Contains(prefix, "/") {
@@ -90,8 +90,8 @@ federation, which takes the cluster role federation-cluster-inspector. One that 
 	return c
 }
 
-func completeNamespaces(ctx context.Context, f *federation, _ []string) (names []string) {
-	page, err := f.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: pageSize})
+func completeNamespaces(ctx context.Context, f *Federation, _ []string) (names []string) {
+	page, err := f.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: PageSize})
 	if err != nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := f.gatherEvidence(ctx, word, name, o.timeout)
+	e, err := gatherEvidence(ctx, f, word, name, o.timeout)
 	if err != nil {
 		return err
 	}
@@ -161,47 +161,47 @@ type answer struct {
 }
 
 // gatherEvidence reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
-func (f *federation) gatherEvidence(ctx context.Context, word, name string, timeout time.Duration) (e evidence, err error) {
-	resource, namespaced, err := f.resource(word)
+func gatherEvidence(ctx context.Context, f *Federation, word, name string, timeout time.Duration) (e evidence, err error) {
+	resource, namespaced, err := f.Resource(word)
 	if err != nil {
 		return e, err
 	}
 	e.resource = resource
 	namespace := ""
 	if namespaced {
-		namespace = f.namespace
+		namespace = f.Namespace
 	}
 	if why := staysHere(resource, namespace, name); why != "" {
 		return e, errors.New(why)
 	}
-	if e.object, err = f.dyn.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return e, f.noSuchObject(ctx, resource, namespace, name, err)
+	if e.object, err = f.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return e, noSuchObject(ctx, f, resource, namespace, name, err)
 	}
 	if of := e.object.GetLabels()[v1beta1.RevisionOfLabel]; of != "" {
 		return e, fmt.Errorf("%s %q stays at the federation: it is a revision of a %s, which is what goes to clusters", resource.Resource, name, of)
 	}
-	if e.clusters, err = f.clusters(ctx); err != nil {
+	if e.clusters, err = f.Clusters(ctx); err != nil {
 		return e, err
 	}
-	if e.policies, err = f.policies(ctx, namespace); err != nil {
+	if e.policies, err = f.Policies(ctx, namespace); err != nil {
 		return e, err
 	}
-	if e.uid, err = f.uid(ctx); err != nil {
+	if e.uid, err = f.UID(ctx); err != nil {
 		return e, err
 	}
-	if err := errors.Join(f.gatherReferrers(ctx, &e), f.gatherAutoscalers(ctx, &e)); err != nil {
+	if err := errors.Join(gatherReferrers(ctx, f, &e), gatherAutoscalers(ctx, f, &e)); err != nil {
 		return e, err
 	}
-	m := newMembers(f, timeout)
-	e.copies = eachMember(e.clusters, func(c *v1beta1.Cluster) answer {
-		u, err := m.get(ctx, c.Name, resource, namespace, name)
+	m := NewMembers(f, timeout)
+	e.copies = AskEach(e.clusters, func(c *v1beta1.Cluster) answer {
+		u, err := m.Get(ctx, c.Name, resource, namespace, name)
 		return answer{u, err}
 	})
 	if resource.GroupResource() == servicesResource.GroupResource() {
-		e.across = f.gatherAcross(ctx, &e, m)
+		e.across = gatherAcross(ctx, f, &e, m)
 	}
 	if resource.GroupResource() == ingressesResource.GroupResource() {
-		if e.routes, err = f.gatherRoutes(ctx, &e); err != nil {
+		if e.routes, err = gatherRoutes(ctx, f, &e); err != nil {
 			return e, err
 		}
 	}
@@ -210,7 +210,7 @@ func (f *federation) gatherEvidence(ctx context.Context, word, name string, time
 }
 
 // gatherReferrers reads what may take a Secret, a ServiceAccount or, if a policy does that, a ConfigMap along.
-func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
+func gatherReferrers(ctx context.Context, f *Federation, e *evidence) error {
 	takes := slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences })
 	if !v1beta1.Confined(e.resource.GroupResource()) && (e.object.GetKind() != "ConfigMap" || !takes) {
 		return nil
@@ -219,7 +219,7 @@ func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 		if v1beta1.FederatedKindOf(r.Resource.GroupResource()) == nil {
 			continue // pods are only in clusters
 		}
-		err := listPages(ctx, f.dyn.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := ListPages(ctx, f.Dynamic.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			e.referrers = append(e.referrers, u)
 			return nil
 		})
@@ -233,11 +233,11 @@ func (f *federation) gatherReferrers(ctx context.Context, e *evidence) error {
 var autoscalerRow = propagationplan.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 
 // gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
-func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
+func gatherAutoscalers(ctx context.Context, f *Federation, e *evidence) error {
 	if k := v1beta1.FederatedKindOf(e.resource.GroupResource()); k == nil || k.Preferences == "" {
 		return nil
 	}
-	err := listPages(ctx, f.dyn.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := ListPages(ctx, f.Dynamic.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
 		if kind == e.object.GetKind() && name == e.object.GetName() {
@@ -252,11 +252,11 @@ func (f *federation) gatherAutoscalers(ctx context.Context, e *evidence) error {
 }
 
 // noSuchObject adds the existing objects to a "not found".
-func (f *federation) noSuchObject(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, err error) error {
+func noSuchObject(ctx context.Context, f *Federation, resource schema.GroupVersionResource, namespace, name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	page, listErr := f.meta.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+	page, listErr := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: PageSize})
 	if listErr != nil {
 		return err
 	}

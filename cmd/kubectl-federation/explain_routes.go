@@ -38,23 +38,23 @@ type routesEvidence struct {
 func (r *routesEvidence) isBalanced() bool { return v1beta1.IsBalanced(r.ingress) }
 
 // gatherRoutes reads it, as far as the user may.
-func (f *federation) gatherRoutes(ctx context.Context, e *evidence) (*routesEvidence, error) {
+func gatherRoutes(ctx context.Context, f *Federation, e *evidence) (*routesEvidence, error) {
 	r := &routesEvidence{ingress: &networkingv1.Ingress{}}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.object.Object, r.ingress); err != nil || !r.isBalanced() {
 		return r, err
 	}
 	for _, part := range []struct {
 		what   string
-		gather func(context.Context, *evidence, *routesEvidence) error
+		gather func(context.Context, *Federation, *evidence, *routesEvidence) error
 	}{
-		{"whether Ingresses of other namespaces have a host", f.gatherIngresses},
-		{"whom hosts are granted to, or kept for", f.gatherClaims},
-		{"the Services behind it", f.gatherBackends},
-		{"what clusters have of these", f.gatherOffersBehind},
-		{"which load balancers there are", f.gatherLoadBalancers},
-		{"whether the Secrets for TLS exist", f.gatherSecrets},
+		{"whether Ingresses of other namespaces have a host", gatherIngresses},
+		{"whom hosts are granted to, or kept for", gatherClaims},
+		{"the Services behind it", gatherBackends},
+		{"what clusters have of these", gatherOffersBehind},
+		{"which load balancers there are", gatherLoadBalancers},
+		{"whether the Secrets for TLS exist", gatherSecrets},
 	} {
-		if err := part.gather(ctx, e, r); apierrors.IsForbidden(err) {
+		if err := part.gather(ctx, f, e, r); apierrors.IsForbidden(err) {
 			r.unknown = append(r.unknown, part.what+": "+err.Error())
 		} else if err != nil {
 			return r, err
@@ -64,38 +64,38 @@ func (f *federation) gatherRoutes(ctx context.Context, e *evidence) (*routesEvid
 }
 
 // gatherIngresses reads all Ingresses; if the user may not, those of the namespace.
-func (f *federation) gatherIngresses(ctx context.Context, e *evidence, r *routesEvidence) error {
+func gatherIngresses(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
 	add := func(u *unstructured.Unstructured) error {
 		i := &networkingv1.Ingress{}
 		r.world.Ingresses = append(r.world.Ingresses, i)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, i)
 	}
-	err := listPages(ctx, f.dyn.Resource(ingressesResource), metav1.ListOptions{}, add)
+	err := ListPages(ctx, f.Dynamic.Resource(ingressesResource), metav1.ListOptions{}, add)
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	r.world.Ingresses = nil
-	if failed := listPages(ctx, f.dyn.Resource(ingressesResource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, add); failed != nil {
+	if failed := ListPages(ctx, f.Dynamic.Resource(ingressesResource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, add); failed != nil {
 		r.world.Ingresses = []*networkingv1.Ingress{r.ingress}
 	}
 	return err
 }
 
 // gatherClaims reads what says which namespace may have a host.
-func (f *federation) gatherClaims(ctx context.Context, _ *evidence, r *routesEvidence) (err error) {
-	if r.world.Grants, err = f.grants(ctx); err != nil {
+func gatherClaims(ctx context.Context, f *Federation, _ *evidence, r *routesEvidence) (err error) {
+	if r.world.Grants, err = f.Grants(ctx); err != nil {
 		return err
 	}
-	hosts, err := f.ownData(ctx, v1beta1.DNSHostsConfigMap)
+	hosts, err := f.OwnData(ctx, v1beta1.DNSHostsConfigMap)
 	r.world.Kept = servicednsplan.ParseKept(hosts)
 	return err
 }
 
 // gatherBackends reads the Services that the Ingress names. Without one of them nothing can be said.
-func (f *federation) gatherBackends(ctx context.Context, e *evidence, r *routesEvidence) error {
+func gatherBackends(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
 	services := map[string]*corev1.Service{}
 	for name := range loadbalancerplan.Backends(r.ingress) {
-		u, err := f.dyn.Resource(servicesResource).Namespace(e.object.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
+		u, err := f.Dynamic.Resource(servicesResource).Namespace(e.object.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue // the table says so
 		}
@@ -118,12 +118,12 @@ func (f *federation) gatherBackends(ctx context.Context, e *evidence, r *routesE
 }
 
 // gatherOffersBehind reads what the offers of these Services follow from.
-func (f *federation) gatherOffersBehind(ctx context.Context, e *evidence, r *routesEvidence) error {
-	info, err := f.info(ctx)
+func gatherOffersBehind(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
+	info, err := f.Info(ctx)
 	if err != nil {
 		return err
 	}
-	names, err := f.dnsWorld(ctx, info, e.clusters)
+	names, err := dnsWorld(ctx, f, info, e.clusters)
 	if err != nil {
 		return err
 	}
@@ -134,18 +134,18 @@ func (f *federation) gatherOffersBehind(ctx context.Context, e *evidence, r *rou
 }
 
 // gatherLoadBalancers reads how they have registered.
-func (f *federation) gatherLoadBalancers(ctx context.Context, _ *evidence, r *routesEvidence) (err error) {
-	r.balancers, err = f.registrations(ctx)
+func gatherLoadBalancers(ctx context.Context, f *Federation, _ *evidence, r *routesEvidence) (err error) {
+	r.balancers, err = registrations(ctx, f)
 	return err
 }
 
 // gatherSecrets looks whether the Secrets for TLS exist. It does not read what is in them.
-func (f *federation) gatherSecrets(ctx context.Context, e *evidence, r *routesEvidence) error {
+func gatherSecrets(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
 	for _, t := range r.ingress.Spec.TLS {
 		if t.SecretName == "" {
 			continue
 		}
-		_, err := f.meta.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(e.object.GetNamespace()).Get(ctx, t.SecretName, metav1.GetOptions{})
+		_, err := f.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(e.object.GetNamespace()).Get(ctx, t.SecretName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			r.missing = append(r.missing, t.SecretName)
 			continue

@@ -121,13 +121,13 @@ func TestExplainIngressesThatNobodyServes(t *testing.T) {
 // TestExplainAnIngressOfOnesOwn: who may read only their own namespace sees what that leaves open, and nothing that is wrong.
 func TestExplainAnIngressOfOnesOwn(t *testing.T) {
 	w := newWorld(t)
-	w.f.namespace = "shop"
+	w.f.Namespace = "shop"
 	for r, text := range map[string]string{"ingresses": frontIngress, "services": webService} {
 		resource := ingressesResource
 		if r == "services" {
 			resource = servicesResource
 		}
-		if _, err := w.f.dyn.Resource(resource).Namespace("shop").Create(t.Context(), fromJSON(t, text), metav1.CreateOptions{}); err != nil {
+		if _, err := w.f.Dynamic.Resource(resource).Namespace("shop").Create(t.Context(), fromJSON(t, text), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,11 +138,11 @@ func TestExplainAnIngressOfOnesOwn(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 	}
 	for _, r := range []string{"ingresses", "dnsnamegrants", "configmaps", "leases"} {
-		w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("*", r, refuse)
-		w.f.core.(*kubefake.Clientset).PrependReactor("*", r, refuse)
+		w.f.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("*", r, refuse)
+		w.f.Kube.(*kubefake.Clientset).PrependReactor("*", r, refuse)
 	}
 	e := &evidence{object: fromJSON(t, frontIngress), resource: ingressesResource}
-	r, err := w.f.gatherRoutes(t.Context(), e)
+	r, err := gatherRoutes(t.Context(), w.f, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,11 +176,11 @@ func TestStatusTellsOfLoadBalancers(t *testing.T) {
 	}
 	w := newWorld(t)
 	for _, l := range []*coordinationv1.Lease{registeredLease("east-1", eastSays, "", time.Second)} {
-		if _, err := w.f.core.CoordinationV1().Leases(l.Namespace).Create(t.Context(), l, metav1.CreateOptions{}); err != nil {
+		if _, err := w.f.Kube.CoordinationV1().Leases(l.Namespace).Create(t.Context(), l, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if read, err := w.f.status(t.Context()); err != nil || len(read.LoadBalancers) != 1 || read.LoadBalancers[0].Alive {
+	if read, err := readStatus(t.Context(), w.f); err != nil || len(read.LoadBalancers) != 1 || read.LoadBalancers[0].Alive {
 		t.Errorf("%+v, %v", read, err)
 	}
 }

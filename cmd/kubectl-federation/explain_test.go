@@ -367,6 +367,9 @@ func TestObjectArguments(t *testing.T) {
 			t.Errorf("%q: %q %v", line, got, err)
 		}
 	}
+}
+
+func TestKindsAsKubectlTakesThem(t *testing.T) {
 	for word, want := range map[string]string{
 		"Deployment": "deployment", "deployments.apps": "apps deployment", "widgets.v1.example.org": "example.org/v1 widgets", "widgets.example.org": "example.org widgets",
 	} {

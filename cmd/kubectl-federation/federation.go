@@ -42,14 +42,14 @@ func (t *target) addFlags(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("context", completeContexts) // fails only for a flag that is not there
 }
 
-// federation is the API of the federation, seen by a command.
-type federation struct {
-	core      kubernetes.Interface
-	dyn       dynamic.Interface
-	meta      metadata.Interface
-	namespace string
-	// rest requests raw paths: reviews, and members behind clusters/NAME/proxy.
-	rest rest.Interface
+// Federation is the API of the federation, seen by a command.
+type Federation struct {
+	Kube      kubernetes.Interface
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+	Namespace string
+	// REST requests raw paths: reviews, and members behind clusters/NAME/proxy.
+	REST rest.Interface
 }
 
 // config returns how to reach the federation, and the namespace.
@@ -70,40 +70,40 @@ func (t *target) config() (config *rest.Config, namespace string, err error) {
 }
 
 // connect makes the clients. No request is sent.
-func (t *target) connect() (*federation, error) {
+func (t *target) connect() (*Federation, error) {
 	config, namespace, err := t.config()
 	if err != nil {
 		return nil, err
 	}
 	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
-	return newFederation(config, namespace)
+	return New(config, namespace)
 }
 
-// newFederation makes the clients of a config, whose timeout and rate it sets. No request is sent.
-func newFederation(config *rest.Config, namespace string) (*federation, error) {
+// New makes the clients of a config, whose timeout and rate it sets. No request is sent.
+func New(config *rest.Config, namespace string) (*Federation, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.QPS = reviewTimeout, -1
-	f := &federation{namespace: namespace}
+	f := &Federation{Namespace: namespace}
 	errs := make([]error, 3)
-	f.core, errs[0] = kubernetes.NewForConfig(config)
-	f.dyn, errs[1] = dynamic.NewForConfig(config)
-	f.meta, errs[2] = metadata.NewForConfig(config)
+	f.Kube, errs[0] = kubernetes.NewForConfig(config)
+	f.Dynamic, errs[1] = dynamic.NewForConfig(config)
+	f.Metadata, errs[2] = metadata.NewForConfig(config)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	f.rest = f.core.Discovery().RESTClient()
+	f.REST = f.Kube.Discovery().RESTClient()
 	return f, nil
 }
 
 // reviewTimeout bounds one request: a review decides about every affected object.
 const reviewTimeout = time.Minute
 
-// pageSize is the number of objects per page.
-const pageSize = 500
+// PageSize is the number of objects per page.
+const PageSize = 500
 
-// listPages calls each with every object of a resource, page by page.
-func listPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
-	o.Limit = pageSize
+// ListPages calls each with every object of a resource, page by page.
+func ListPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOptions, each func(*unstructured.Unstructured) error) error {
+	o.Limit = PageSize
 	if o.LabelSelector == "" {
 		o.LabelSelector = v1beta1.NotRevisions
 	}
@@ -123,11 +123,11 @@ func listPages(ctx context.Context, r dynamic.ResourceInterface, o metav1.ListOp
 	}
 }
 
-// listMetadata returns list of the metadata only.
-func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionResource, each func(metav1.Object)) error {
-	o := metav1.ListOptions{Limit: pageSize, LabelSelector: v1beta1.NotRevisions}
+// ListMetadata returns list of the metadata only.
+func (f *Federation) ListMetadata(ctx context.Context, r schema.GroupVersionResource, each func(metav1.Object)) error {
+	o := metav1.ListOptions{Limit: PageSize, LabelSelector: v1beta1.NotRevisions}
 	for {
-		page, err := f.meta.Resource(r).List(ctx, o)
+		page, err := f.Metadata.Resource(r).List(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -140,11 +140,11 @@ func (f *federation) listMetadata(ctx context.Context, r schema.GroupVersionReso
 	}
 }
 
-// clusters returns all Clusters, by name.
-func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
+// Clusters returns all Clusters, by name.
+func (f *Federation) Clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 	var all []*v1beta1.Cluster
-	err := listPages(ctx, f.dyn.Resource(v1beta1.ClustersResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		c, err := toCluster(u)
+	err := ListPages(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		c, err := ClusterOf(u)
 		all = append(all, c)
 		return err
 	})
@@ -155,12 +155,10 @@ func (f *federation) clusters(ctx context.Context) ([]*v1beta1.Cluster, error) {
 	return all, mayNotSee(err)
 }
 
-var policiesResource = v1beta1.SchemeGroupVersion.WithResource("placementpolicies")
-
-// policies returns the policies of a namespace, or of all if it is empty. A federation that serves none has none.
-func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1.PlacementPolicy, error) {
+// Policies returns the policies of a namespace, or of all if it is empty. A federation that serves none has none.
+func (f *Federation) Policies(ctx context.Context, namespace string) ([]*v1beta1.PlacementPolicy, error) {
 	var all []*v1beta1.PlacementPolicy
-	err := listPages(ctx, f.dyn.Resource(policiesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := ListPages(ctx, f.Dynamic.Resource(v1beta1.PoliciesResource).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		p := &v1beta1.PlacementPolicy{}
 		all = append(all, p)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p)
@@ -171,16 +169,16 @@ func (f *federation) policies(ctx context.Context, namespace string) ([]*v1beta1
 	return all, err
 }
 
-// cluster returns one Cluster. If it does not exist, the error lists those that do.
-func (f *federation) cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
-	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+// Cluster returns one Cluster. If it does not exist, the error lists those that do.
+func (f *Federation) Cluster(ctx context.Context, name string) (*v1beta1.Cluster, error) {
+	u, err := f.Dynamic.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, f.noSuchCluster(ctx, name)
 	}
 	if err != nil {
 		return nil, mayNotSee(err)
 	}
-	return toCluster(u)
+	return ClusterOf(u)
 }
 
 // mayNotSee adds to a refused read of Clusters what an administrator can do: none of Kubernetes' own roles covers them.
@@ -191,8 +189,8 @@ func mayNotSee(err error) error {
 	return fmt.Errorf("%w\nan administrator can let you see Clusters: kubectl create clusterrolebinding NAME --clusterrole federation-cluster-viewer --user YOU", err)
 }
 
-func (f *federation) noSuchCluster(ctx context.Context, name string) error {
-	all, err := f.clusters(ctx)
+func (f *Federation) noSuchCluster(ctx context.Context, name string) error {
+	all, err := f.Clusters(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,18 +201,18 @@ func (f *federation) noSuchCluster(ctx context.Context, name string) error {
 	return fmt.Errorf("cluster %q not found; there are: %s", name, phrase.Some(names))
 }
 
-// uid returns the federation's UID, which marks its copies in members.
-func (f *federation) uid(ctx context.Context) (string, error) {
-	ns, err := f.core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+// UID returns the federation's UID, which marks its copies in members.
+func (f *Federation) UID(ctx context.Context) (string, error) {
+	ns, err := f.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("the federation's UID, that of its namespace kube-system: %w", err)
 	}
 	return string(ns.UID), nil
 }
 
-// info reads the federation's configuration; nil if it does not publish it.
-func (f *federation) info(ctx context.Context) (*v1beta1.Info, error) {
-	m, err := f.core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+// Info reads the federation's configuration; nil if it does not publish it.
+func (f *Federation) Info(ctx context.Context) (*v1beta1.Info, error) {
+	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

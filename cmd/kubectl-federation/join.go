@@ -231,7 +231,7 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
-			c, err = toCluster(u)
+			c, err = ClusterOf(u)
 		}
 		return c.IsReady(), err
 	})
@@ -242,7 +242,7 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 	return nil
 }
 
-func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
+func ClusterOf(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
 	c := &v1beta1.Cluster{}
 	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }

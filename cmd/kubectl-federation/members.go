@@ -18,23 +18,23 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// members reads objects in member clusters: through the Cluster's subresource proxy, where the member decides by the
+// Members reads objects in member clusters: through the Cluster's subresource proxy, where the member decides by the
 // caller's own permissions; and where the federation may not act for others (join without --allow-proxy), as the
 // federation, if the caller may do that.
-type members struct {
-	*federation
+type Members struct {
+	*Federation
 	// timeout bounds the wait for one response of a member.
 	timeout time.Duration
 
 	inspected sync.Map // name of a cluster that the proxy could not be used for → true
 }
 
-func newMembers(f *federation, timeout time.Duration) *members {
-	return &members{federation: f, timeout: timeout}
+func NewMembers(f *Federation, timeout time.Duration) *Members {
+	return &Members{Federation: f, timeout: timeout}
 }
 
-// get reads one object; nil, nil if it does not exist.
-func (m *members) get(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+// Get reads one object; nil, nil if it does not exist.
+func (m *Members) Get(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	err := m.read(ctx, cluster, resourcePath(r, namespace)+"/"+name, "", u)
 	if apierrors.IsNotFound(err) {
@@ -43,9 +43,9 @@ func (m *members) get(ctx context.Context, cluster string, r schema.GroupVersion
 	return u, err
 }
 
-// list calls each with every object of a resource, in a namespace or ("") in all, that matches a selector.
-func (m *members) list(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, selector string, each func(*unstructured.Unstructured)) error {
-	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(pageSize)}}
+// List calls each with every object of a resource, in a namespace or ("") in all, that matches a selector.
+func (m *Members) List(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, selector string, each func(*unstructured.Unstructured)) error {
+	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(PageSize)}}
 	for {
 		page := &unstructured.UnstructuredList{}
 		if err := m.read(ctx, cluster, resourcePath(r, namespace), query.Encode(), page); err != nil {
@@ -73,7 +73,7 @@ func resourcePath(r schema.GroupVersionResource, namespace string) string {
 }
 
 // read asks a member for a path.
-func (m *members) read(ctx context.Context, cluster, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
+func (m *Members) read(ctx context.Context, cluster, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	if _, as := m.inspected.Load(cluster); !as {
@@ -94,12 +94,12 @@ func clusterPath(cluster, subresource string) string {
 	return "/apis/" + v1beta1.SchemeGroupVersion.String() + "/clusters/" + cluster + "/" + subresource
 }
 
-func (m *members) ask(ctx context.Context, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
+func (m *Members) ask(ctx context.Context, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
 	uri := path
 	if query != "" {
 		uri += "?" + query
 	}
-	body, err := doRaw(ctx, m.rest.Get().RequestURI(uri).MaxRetries(0))
+	body, err := doRaw(ctx, m.REST.Get().RequestURI(uri).MaxRetries(0))
 	switch {
 	case err == nil:
 		return into.UnmarshalJSON(body)
@@ -118,8 +118,8 @@ func doRaw(ctx context.Context, r *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// eachMember asks members concurrently, at most 64 at once, and returns when all have answered or timed out.
-func eachMember[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T) map[string]T {
+// AskEach asks members concurrently, at most 64 at once, and returns when all have answered or timed out.
+func AskEach[T any](clusters []*v1beta1.Cluster, ask func(*v1beta1.Cluster) T) map[string]T {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	answers, slots := make(map[string]T, len(clusters)), make(chan struct{}, 64)

@@ -75,7 +75,7 @@ func (a *nodeAgent) add(flag, value string) {
 
 // addToJoin adds the agent's installation to a join.
 func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
-	info, err := (&federation{core: core}).info(ctx)
+	info, err := (&Federation{Kube: core}).Info(ctx)
 	if err != nil {
 		return err
 	}

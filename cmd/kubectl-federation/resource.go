@@ -15,13 +15,13 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// resource finds a kind as kubectl does: "rs", "replicaset", "ReplicaSet", "replicasets.apps".
-func (f *federation) resource(word string) (schema.GroupVersionResource, bool, error) {
-	cached := memory.NewMemCacheClient(f.core.Discovery())
+// Resource finds a kind as kubectl does: "rs", "replicaset", "ReplicaSet", "replicasets.apps".
+func (f *Federation) Resource(word string) (schema.GroupVersionResource, bool, error) {
+	cached := memory.NewMemCacheClient(f.Kube.Discovery())
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
 	found, err := mapper.ResourceFor(asResource(word))
 	if meta.IsNoMatchError(err) {
-		return found, false, fmt.Errorf("kind %q: the federation serves none of that name; it spreads %s, and custom kinds that a PlacementPolicy names", word, kindWords())
+		return found, false, fmt.Errorf("kind %q: the federation serves none of that name; it spreads %s, and custom kinds that a PlacementPolicy names", word, SpreadKinds())
 	}
 	if err != nil {
 		return found, false, err
@@ -56,12 +56,12 @@ func staysHere(r schema.GroupVersionResource, namespace, name string) string {
 			return fmt.Sprintf("%s %q stays at the federation: nothing of it, or of its namespace, goes to clusters", r.Resource, name)
 		}
 	case known || !strings.Contains(r.Group, "."):
-		return fmt.Sprintf("%s stay at the federation: it spreads %s, and custom kinds that a PlacementPolicy names", r.GroupResource(), kindWords())
+		return fmt.Sprintf("%s stay at the federation: it spreads %s, and custom kinds that a PlacementPolicy names", r.GroupResource(), SpreadKinds())
 	}
 	return ""
 }
 
-func kindWords() string {
+func SpreadKinds() string {
 	words := make([]string, 0, len(v1beta1.FederatedResources))
 	for _, r := range v1beta1.FederatedResources {
 		words = append(words, r.Resource)

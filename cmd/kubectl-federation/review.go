@@ -21,8 +21,8 @@ import (
 	"federation/apiserver/apis/phrase"
 )
 
-// review asks the federation what would happen if clusters were lost.
-func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
+// Review asks the federation what would happen if clusters were lost.
+func (f *Federation) Review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
 	r := &v1beta1.FailoverReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReview"}, Spec: spec,
 	}
@@ -30,7 +30,7 @@ func (f *federation) review(ctx context.Context, spec v1beta1.FailoverReviewSpec
 	if err != nil {
 		return nil, err
 	}
-	answer, err := doRaw(ctx, f.rest.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
+	answer, err := doRaw(ctx, f.REST.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
 	}
@@ -95,7 +95,7 @@ func (o *failoverCommand) complete(c *cobra.Command) {
 	regions := func(c *v1beta1.Cluster) []string {
 		return slices.DeleteFunc([]string{c.Status.Region}, func(r string) bool { return r == "" })
 	}
-	for flag, offered := range map[string]func(context.Context, *federation, []string) []string{
+	for flag, offered := range map[string]func(context.Context, *Federation, []string) []string{
 		"cluster": clusterNames, "zone": placeNames(zones), "region": placeNames(regions),
 	} {
 		_ = c.RegisterFlagCompletionFunc(flag, o.completeWith(offered)) // fails only for a flag that is not there
@@ -110,9 +110,9 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.review(ctx, o.spec)
+	r, err := f.Review(ctx, o.spec)
 	if err != nil {
-		return f.withKnownClusters(ctx, err)
+		return withKnownClusters(ctx, f, err)
 	}
 	if o.output != "table" {
 		return o.output.print(out, r)
@@ -122,16 +122,16 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 		rows = math.MaxInt
 	}
 	printReview(out, &r.Status, rows)
-	f.printMayDrill(ctx, out, r)
+	printMayDrill(ctx, f, out, r)
 	return nil
 }
 
 // withKnownClusters adds the existing clusters to the error of a review that was rejected for an unknown one.
-func (f *federation) withKnownClusters(ctx context.Context, refused error) error {
+func withKnownClusters(ctx context.Context, f *Federation, refused error) error {
 	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
 		return refused
 	}
-	all, err := f.clusters(ctx)
+	all, err := f.Clusters(ctx)
 	if err != nil {
 		return refused
 	}
@@ -139,11 +139,11 @@ func (f *federation) withKnownClusters(ctx context.Context, refused error) error
 	for _, c := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", c.Name, placeText(c)))
 	}
-	return fmt.Errorf("%s; there are: %s", serverErrors(refused), phrase.Some(names))
+	return fmt.Errorf("%s; there are: %s", Errors(refused), phrase.Some(names))
 }
 
-// serverErrors returns the errors that a server found in a request, by field, without its text about the object.
-func serverErrors(refused error) string {
+// Errors returns the errors that a server found in a request, by field, without its text about the object.
+func Errors(refused error) string {
 	var s apierrors.APIStatus
 	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
 		return refused.Error()

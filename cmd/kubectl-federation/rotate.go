@@ -82,9 +82,9 @@ half a minute the cluster is not ready then: what runs there stays, its addresse
 }
 
 // run continues with the other clusters if one fails.
-func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) error {
+func (o *rotateCommand) run(ctx context.Context, f *Federation, names []string) error {
 	if o.all {
-		all, err := f.clusters(ctx)
+		all, err := f.Clusters(ctx)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 	}
 	var errs []error
 	for _, name := range names {
-		if err := f.rotateToken(ctx, name, o.timeout); err != nil {
+		if err := rotateToken(ctx, f, name, o.timeout); err != nil {
 			errs = append(errs, fmt.Errorf("cluster %s: %w", name, err))
 			continue
 		}
@@ -104,8 +104,8 @@ func (o *rotateCommand) run(ctx context.Context, f *federation, names []string) 
 }
 
 // replaceAccount ends all that anybody has of the account, with an administrator's credential.
-func (o *rotateCommand) replaceAccount(ctx context.Context, f *federation, name string) error {
-	secret, err := f.credentialOf(ctx, name)
+func (o *rotateCommand) replaceAccount(ctx context.Context, f *Federation, name string) error {
+	secret, err := credentialOf(ctx, f, name)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (o *rotateCommand) replaceAccount(ctx context.Context, f *federation, name 
 	if err != nil {
 		return err
 	}
-	r := join.Request{Name: name, Federation: f.core, Member: member, Say: stepPrinter(o.IOStreams)}
+	r := join.Request{Name: name, Federation: f.Kube, Member: member, Say: stepPrinter(o.IOStreams)}
 	if err := join.ReplaceAccount(ctx, r, secret.Name, join.Forgotten); err != nil {
 		return fmt.Errorf("cluster %s: %w", name, err)
 	}
@@ -129,8 +129,8 @@ func (o *rotateCommand) replaceAccount(ctx context.Context, f *federation, name 
 }
 
 // credentialOf returns the Secret of a cluster.
-func (f *federation) credentialOf(ctx context.Context, name string) (*corev1.Secret, error) {
-	c, err := f.cluster(ctx, name)
+func credentialOf(ctx context.Context, f *Federation, name string) (*corev1.Secret, error) {
+	c, err := f.Cluster(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -140,20 +140,20 @@ func (f *federation) credentialOf(ctx context.Context, name string) (*corev1.Sec
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("it names no Secret")
 	}
-	return f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	return f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
 }
 
 // rotateToken requests another token, and waits until it is stored.
-func (f *federation) rotateToken(ctx context.Context, name string, timeout time.Duration) error {
-	c, err := f.cluster(ctx, name)
+func rotateToken(ctx context.Context, f *Federation, name string, timeout time.Duration) error {
+	c, err := f.Cluster(ctx, name)
 	switch {
 	case err != nil:
 		return err
 	case !c.IsReady():
 		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", c.WhyNotReady())
 	}
-	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
-	secret, err := f.credentialOf(ctx, name)
+	secrets := f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace)
+	secret, err := credentialOf(ctx, f, name)
 	if err != nil {
 		return err
 	}

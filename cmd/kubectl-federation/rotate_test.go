@@ -38,10 +38,10 @@ func TestRotate(t *testing.T) {
 			w := newWorld(t)
 			w.ready(test.ready, "", v1beta1.PhaseServing)
 			patch := []byte(`{"spec":{"secretRef":{"name":"cluster-east-a"}}}`)
-			if _, err := w.f.dyn.Resource(v1beta1.ClustersResource).Patch(t.Context(), "east-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			if _, err := w.f.Dynamic.Resource(v1beta1.ClustersResource).Patch(t.Context(), "east-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			core := w.f.core.(*kubefake.Clientset)
+			core := w.f.Kube.(*kubefake.Clientset)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: "cluster-east-a"}, Data: test.data}
 			if err := core.Tracker().Add(secret); err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestRotate(t *testing.T) {
 				}
 				return true, s, nil
 			})
-			err := w.f.rotateToken(t.Context(), "east-a", time.Second)
+			err := rotateToken(t.Context(), w.f, "east-a", time.Second)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}

@@ -86,17 +86,17 @@ func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 			o.Annotations = map[string]string{v1beta1.PropagatedAnnotation: condition}
 		}
 		r := v1beta1.FederatedKindOf(schema.GroupResource{Resource: resource}).Resource
-		if err := w.f.meta.(*metadatafake.FakeMetadataClient).Tracker().Create(r, o, "shop"); err != nil {
+		if err := w.f.Metadata.(*metadatafake.FakeMetadataClient).Tracker().Create(r, o, "shop"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	create("configmaps", "ConfigMap", "settings", "")
-	s, err := w.f.status(t.Context())
+	s, err := readStatus(t.Context(), w.f)
 	if err != nil || len(s.OutOfSync) > 0 || !s.Healthy {
 		t.Fatalf("%+v %v", s, err)
 	}
 	create("secrets", "Secret", "login", `{"type":"Propagated","status":"False","reason":"Conflict","message":"west-a: not ours","lastTransitionTime":"2026-01-01T12:00:00Z"}`)
-	if s, err = w.f.status(t.Context()); err != nil {
+	if s, err = readStatus(t.Context(), w.f); err != nil {
 		t.Fatal(err)
 	}
 	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Conflict", Message: "west-a: not ours", Since: drainedAt}); s.Healthy || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
@@ -108,7 +108,7 @@ func TestStatusSeesKindsWithoutConditions(t *testing.T) {
 func TestRevisionsAreNotCounted(t *testing.T) {
 	w := newWorld(t)
 	for name, labels := range map[string]map[string]any{"web": nil, "web-7d4b9": {v1beta1.RevisionOfLabel: "Deployment"}} {
-		_, err := w.f.dyn.Resource(deployments).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		_, err := w.f.Dynamic.Resource(deployments).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"name": name, "labels": labels},
 			"status": map[string]any{"conditions": []any{map[string]any{"type": "Propagated", "status": "True"}}},
 		}}, metav1.CreateOptions{})
@@ -116,7 +116,7 @@ func TestRevisionsAreNotCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := w.f.status(t.Context())
+	s, err := readStatus(t.Context(), w.f)
 	if err != nil || len(s.Kinds) != 1 || s.Kinds[0].Objects != 1 {
 		t.Errorf("%+v %v", s, err)
 	}
@@ -187,7 +187,7 @@ func TestRefusedReview(t *testing.T) {
 		field.Invalid(field.NewPath("spec", "clusters").Index(0), "nope", "must be the name of a cluster of this federation"),
 	})
 	want := `spec.clusters[0]: Invalid value: "nope": must be the name of a cluster of this federation; there are: east-a (no region), west-a (no region)`
-	if got := w.f.withKnownClusters(t.Context(), refused); got.Error() != want {
+	if got := withKnownClusters(t.Context(), w.f, refused); got.Error() != want {
 		t.Errorf("got  %v\nwant %s", got, want)
 	}
 }
@@ -249,8 +249,8 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "", errors.New(`User "jane" cannot list it`))
 		}
 	}
-	w.f.meta.(*metadatafake.FakeMetadataClient).PrependReactor("list", "secrets", refuse("", "secrets"))
-	s, err := w.f.status(t.Context())
+	w.f.Metadata.(*metadatafake.FakeMetadataClient).PrependReactor("list", "secrets", refuse("", "secrets"))
+	s, err := readStatus(t.Context(), w.f)
 	if err != nil || len(s.NotCounted) != 1 || s.NotCounted[0] != "Secret" || s.Healthy {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -259,9 +259,9 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 	if want := "Not counted, because you may not list them in all namespaces: Secret\n"; !strings.Contains(screen.String(), want) {
 		t.Errorf("%s\nlacks %q", screen.String(), want)
 	}
-	w.f.dyn.(*dynamicfake.FakeDynamicClient).PrependReactor("*", "clusters", refuse(v1beta1.GroupName, "clusters"))
-	_, fromList := w.f.status(t.Context())
-	_, fromGet := w.f.cluster(t.Context(), "east-a")
+	w.f.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("*", "clusters", refuse(v1beta1.GroupName, "clusters"))
+	_, fromList := readStatus(t.Context(), w.f)
+	_, fromGet := w.f.Cluster(t.Context(), "east-a")
 	for _, err := range []error{fromList, fromGet} {
 		if err == nil || !strings.Contains(err.Error(), "jane") || !strings.Contains(err.Error(), "--clusterrole federation-cluster-viewer") {
 			t.Errorf("%v", err)

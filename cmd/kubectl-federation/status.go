@@ -72,9 +72,9 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if o.watch {
-		return o.keepShowing(ctx, out, f.status, watchPeriod)
+		return o.keepShowing(ctx, out, func(ctx context.Context) (*status, error) { return readStatus(ctx, f) }, watchPeriod)
 	}
-	s, err := f.status(ctx)
+	s, err := readStatus(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -89,23 +89,23 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// status reads the Clusters and, page by page, the objects of every kind.
-func (f *federation) status(ctx context.Context) (*status, error) {
+// readStatus reads the Clusters and, page by page, the objects of every kind.
+func readStatus(ctx context.Context, f *Federation) (*status, error) {
 	s := &status{}
-	info, err := f.info(ctx)
+	info, err := f.Info(ctx)
 	if err == nil && info != nil {
 		s.Name, s.DNSZone = info.Name, info.DNSZone
 	}
-	if s.DNSProviders, err = f.dnsProviders(ctx); err != nil {
+	if s.DNSProviders, err = f.DNSProviders(ctx); err != nil {
 		return nil, err
 	}
-	if s.Components, err = f.components(ctx); err != nil {
+	if s.Components, err = f.Components(ctx); err != nil {
 		return nil, err
 	}
-	if s.LoadBalancers, err = f.balancers(ctx); err != nil {
+	if s.LoadBalancers, err = balancers(ctx, f); err != nil {
 		return nil, err
 	}
-	clusters, err := f.clusters(ctx)
+	clusters, err := f.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +114,11 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 	}
 	for i := range v1beta1.FederatedKinds {
 		k := &v1beta1.FederatedKinds[i]
-		if err := f.countKind(ctx, s, k.Resource, k.Kind); err != nil {
+		if err := countKind(ctx, f, s, k.Resource, k.Kind); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.countCustom(ctx, s); err != nil {
+	if err := countCustom(ctx, f, s); err != nil {
 		return nil, err
 	}
 	s.summarize()
@@ -126,12 +126,12 @@ func (f *federation) status(ctx context.Context) (*status, error) {
 }
 
 // countKind reads the objects of a kind. A kind that the federation does not serve has none.
-func (f *federation) countKind(ctx context.Context, s *status, r schema.GroupVersionResource, kind string) (err error) {
+func countKind(ctx context.Context, f *Federation, s *status, r schema.GroupVersionResource, kind string) (err error) {
 	k := kindStatus{Kind: kind}
 	if row := propagationplan.KindOf(r); row == nil || row.Status == nil {
-		err = f.countMetadata(ctx, s, r, &k)
+		err = countMetadata(ctx, f, s, r, &k)
 	} else {
-		err = listPages(ctx, f.dyn.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err = ListPages(ctx, f.Dynamic.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if isFederated(r, u.GetNamespace(), u.GetName()) {
 				s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 			}
@@ -158,8 +158,8 @@ func isFederated(r schema.GroupVersionResource, namespace, name string) bool {
 
 // countMetadata counts objects of a kind without a status, by the finalizers that admission adds to federated ones. It
 // does not read their content, which may be large or secret.
-func (f *federation) countMetadata(ctx context.Context, s *status, r schema.GroupVersionResource, k *kindStatus) error {
-	return f.listMetadata(ctx, r, func(item metav1.Object) {
+func countMetadata(ctx context.Context, f *Federation, s *status, r schema.GroupVersionResource, k *kindStatus) error {
+	return f.ListMetadata(ctx, r, func(item metav1.Object) {
 		if isFederated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
 			noted := &unstructured.Unstructured{}
 			noted.SetAnnotations(item.GetAnnotations())
@@ -173,8 +173,8 @@ func hasOurFinalizer(o metav1.Object) bool {
 }
 
 // countCustom counts the custom kinds that policies name.
-func (f *federation) countCustom(ctx context.Context, s *status) error {
-	policies, err := f.policies(ctx, "")
+func countCustom(ctx context.Context, f *Federation, s *status) error {
+	policies, err := f.Policies(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -186,11 +186,11 @@ func (f *federation) countCustom(ctx context.Context, s *status) error {
 				continue
 			}
 			seen[gv.Group+"/"+sel.Kind] = true
-			r, _, err := f.resource(strings.TrimSuffix(sel.Kind+"."+gv.Group, "."))
+			r, _, err := f.Resource(strings.TrimSuffix(sel.Kind+"."+gv.Group, "."))
 			if err != nil || v1beta1.FederatedKindOf(r.GroupResource()) != nil {
 				continue // the policy of a kind that is not served reports that
 			}
-			if err := f.countKind(ctx, s, r, sel.Kind); err != nil {
+			if err := countKind(ctx, f, s, r, sel.Kind); err != nil {
 				return err
 			}
 		}

@@ -67,14 +67,14 @@ func (o *tokenCommand) create(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.cluster(ctx, name)
+	c, err := f.Cluster(ctx, name)
 	if err != nil {
 		return err
 	}
 	if !c.IsPull() {
 		return fmt.Errorf("cluster %s: spec.connection is %q, and must be %s: join it with --pull", name, c.Spec.Connection, v1beta1.ConnectionPull)
 	}
-	kubeconfig, _, err := agentBootstrap(ctx, config, f.core, name, o.server, o.ttl)
+	kubeconfig, _, err := agentBootstrap(ctx, config, f.Kube, name, o.server, o.ttl)
 	if err != nil {
 		return err
 	}

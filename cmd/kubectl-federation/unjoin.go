@@ -27,7 +27,7 @@ import (
 type unjoinCommand struct {
 	sides
 	genericiooptions.IOStreams
-	dry dryRun
+	dry DryRun
 	yes bool
 }
 
@@ -64,7 +64,7 @@ cluster's name, which --yes replaces.`,
 }
 
 func (o *unjoinCommand) run(ctx context.Context, name string) error {
-	if err := errors.Join(o.check(), o.dry.check()); err != nil {
+	if err := errors.Join(o.check(), o.dry.Check()); err != nil {
 		return err
 	}
 	f, err := (&target{kubeconfig: o.kubeconfig, context: o.context}).connect()
@@ -100,12 +100,12 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 
 // confirm prints what would stay behind, and asks if the cluster still serves. done means that nothing is to be
 // changed.
-func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string) (done bool, err error) {
-	c, err := f.cluster(ctx, name)
-	if err != nil || o.yes && o.dry == dryRunNone {
+func (o *unjoinCommand) confirm(ctx context.Context, f *Federation, name string) (done bool, err error) {
+	c, err := f.Cluster(ctx, name)
+	if err != nil || o.yes && o.dry == DryRunNone {
 		return false, nil // unjoining the rest of a removed cluster continues below
 	}
-	found, err := f.placedIn(ctx, name)
+	found, err := placedIn(ctx, f, name)
 	if err != nil {
 		return false, fmt.Errorf("what is placed in cluster %s is not known (--yes unjoins it all the same): %w", name, err)
 	}
@@ -121,8 +121,8 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 			tell(o.ErrOut, "  %s: %d placed\n", r.String(), r.Placed)
 		}
 	}
-	if o.dry != dryRunNone {
-		tell(o.Out, "cluster/%s would leave the federation%s: its Cluster, Secret, account and rights go, its workloads stay\n", name, o.dry.suffix())
+	if o.dry != DryRunNone {
+		tell(o.Out, "cluster/%s would leave the federation%s: its Cluster, Secret, account and rights go, its workloads stay\n", name, o.dry.Suffix())
 		return true, nil
 	}
 	if !serves {
@@ -138,7 +138,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *federation, name string)
 
 // placedIn returns what is placed in a cluster, and not finished, the largest first. An older federation does not serve each
 // kind.
-func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainplan.Object, err error) {
+func placedIn(ctx context.Context, f *Federation, cluster string) (all []drainplan.Object, err error) {
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
@@ -150,14 +150,14 @@ func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainp
 			}
 		}
 		if k.Kind == "Job" { // whether it is finished is in its status
-			err = listPages(ctx, f.dyn.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			err = ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 				if v1beta1.JobEnd(u) == "" {
 					add(u)
 				}
 				return nil
 			})
 		} else {
-			err = f.listMetadata(ctx, k.Resource, add)
+			err = f.ListMetadata(ctx, k.Resource, add)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
@@ -170,10 +170,10 @@ func (f *federation) placedIn(ctx context.Context, cluster string) (all []drainp
 }
 
 // memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.
-func (o *unjoinCommand) memberClient(ctx context.Context, f *federation, name string) (kubernetes.Interface, error) {
+func (o *unjoinCommand) memberClient(ctx context.Context, f *Federation, name string) (kubernetes.Interface, error) {
 	config, err := o.member()
 	if config == nil && err == nil {
-		if config, err = f.storedConfig(ctx, name); err == nil {
+		if config, err = f.StoredConfig(ctx, name); err == nil {
 			config.Timeout = callTimeout / 3
 		}
 	}
@@ -183,13 +183,13 @@ func (o *unjoinCommand) memberClient(ctx context.Context, f *federation, name st
 	return kubernetes.NewForConfig(config)
 }
 
-// storedConfig returns how to reach a cluster with the credential that the federation has of it.
-func (f *federation) storedConfig(ctx context.Context, name string) (*rest.Config, error) {
-	u, err := f.dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+// StoredConfig returns how to reach a cluster with the credential that the federation has of it.
+func (f *Federation) StoredConfig(ctx context.Context, name string) (*rest.Config, error) {
+	u, err := f.Dynamic.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	c, err := toCluster(u)
+	c, err := ClusterOf(u)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (f *federation) storedConfig(ctx context.Context, name string) (*rest.Confi
 	if c.Spec.SecretRef == nil {
 		return nil, errors.New("the Cluster names no Secret")
 	}
-	secret, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
+	secret, err := f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
