@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	crossclusterplan "federation/controllers/crosscluster/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 )
@@ -43,10 +44,10 @@ type slicesAnswer struct {
 }
 
 // gatherAcross reads it, as far as the user may.
-func gatherAcross(ctx context.Context, f *Federation, e *evidence, m *Members) *acrossEvidence {
-	a := &acrossEvidence{}
+func gatherAcross(ctx context.Context, f *client.Federation, e *evidence, m *client.Members) (a *acrossEvidence, err error) {
+	a = &acrossEvidence{}
 	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.uid, v1beta1.RemoteServiceLabel, e.object.GetName())
-	a.slices = AskEach(e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
+	a.slices, err = client.AskEach(ctx, e.clusters, func(c *v1beta1.Cluster) (all slicesAnswer) {
 		if err := e.copies[c.Name].err; err != nil {
 			return slicesAnswer{err: err} // without the Service's copies, the desired slices are unknown, too
 		}
@@ -63,15 +64,18 @@ func gatherAcross(ctx context.Context, f *Federation, e *evidence, m *Members) *
 		}
 		return all
 	})
+	if err != nil {
+		return nil, err
+	}
 	a.unknown = gatherOffers(ctx, f, e, a)
 	a.events = append(readEvents(ctx, f, e.object.GetNamespace(), fields.Set{"involvedObject.name": e.object.GetName(), "reason": v1beta1.EventSliceRejected}),
 		readEvents(ctx, f, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
 	slices.SortStableFunc(a.events, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
-	return a
+	return a, nil
 }
 
 // readEvents returns the events of a namespace with these fields; none if the user may not read them.
-func readEvents(ctx context.Context, f *Federation, namespace string, with fields.Set) []corev1.Event {
+func readEvents(ctx context.Context, f *client.Federation, namespace string, with fields.Set) []corev1.Event {
 	found, err := f.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: with.String()})
 	if err != nil {
 		return nil
@@ -80,7 +84,7 @@ func readEvents(ctx context.Context, f *Federation, namespace string, with field
 }
 
 // gatherOffers reads the input of the offers of the Service.
-func gatherOffers(ctx context.Context, f *Federation, e *evidence, a *acrossEvidence) error {
+func gatherOffers(ctx context.Context, f *client.Federation, e *evidence, a *acrossEvidence) error {
 	info, err := f.Info(ctx)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	restfake "k8s.io/client-go/rest/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	crossclusterplan "federation/controllers/crosscluster/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 )
@@ -157,7 +158,10 @@ func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
 	})}
 	e, none := acrossEvidenceOf(t, clusterAt("east-a", 0), clusterAt("west-a", 0)), errors.New("no answer within 3s")
 	e.copies["east-a"] = answer{err: none}
-	e.across = gatherAcross(t.Context(), w.f, &e, NewMembers(w.f, time.Second))
+	var err error
+	if e.across, err = gatherAcross(t.Context(), w.f, &e, client.NewMembers(w.f, time.Second)); err != nil {
+		t.Fatal(err)
+	}
 	if a := e.across; a.unknown != nil || !errors.Is(a.slices["east-a"].err, none) || a.slices["west-a"].err != nil {
 		t.Errorf("%v, %+v", a.unknown, a.slices)
 	}

@@ -14,13 +14,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 )
 
 type approveCommand struct {
 	target
 	genericiooptions.IOStreams
 	output output
-	dry    DryRun
+	dry    client.DryRun
 	yes    bool
 }
 
@@ -68,7 +69,7 @@ func (o *approveCommand) run(ctx context.Context, name string) error {
 	return o.approve(ctx, f, name)
 }
 
-func (o *approveCommand) approve(ctx context.Context, f *Federation, name string) error {
+func (o *approveCommand) approve(ctx context.Context, f *client.Federation, name string) error {
 	c, err := f.Cluster(ctx, name)
 	if err != nil {
 		return err
@@ -77,16 +78,16 @@ func (o *approveCommand) approve(ctx context.Context, f *Federation, name string
 	if err := o.printPending(name, held); err != nil || len(held) == 0 {
 		return err
 	}
-	if o.dry == DryRunNone && !o.yes {
+	if o.dry == client.DryRunNone && !o.yes {
 		tell(o.ErrOut, "To have them deleted, type the name of the cluster: ")
 		answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
 		if strings.TrimSpace(answer) != name {
 			return fmt.Errorf("cluster %s: nothing is deleted, its name was not typed (--yes does not ask)", name)
 		}
 	}
-	if o.dry != DryRunClient {
-		options := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if o.dry == DryRunServer {
+	if o.dry != client.DryRunClient {
+		options := metav1.PatchOptions{FieldManager: client.FieldManager}
+		if o.dry == client.DryRunServer {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
 		if _, err := f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {

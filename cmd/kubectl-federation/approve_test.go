@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 )
 
 // TestApproveDeletions checks that held sets are printed, and approved once somebody confirms.
@@ -28,7 +29,7 @@ func TestApproveDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	approve := func(cluster, answer, format string, dry DryRun, yes bool) (string, error) {
+	approve := func(cluster, answer, format string, dry client.DryRun, yes bool) (string, error) {
 		out.Reset()
 		o := &approveCommand{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(answer), Out: &out, ErrOut: &bytes.Buffer{}}, output: output(format), dry: dry, yes: yes}
 		err := o.approve(t.Context(), w.f, cluster)

@@ -17,6 +17,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 	loadbalancerplan "federation/controllers/loadbalancer/plan"
 )
 
@@ -36,12 +37,12 @@ type balancerView struct {
 }
 
 // registrations reads how the federation's own load balancers have registered, by name.
-func registrations(ctx context.Context, f *Federation) ([]loadbalancerplan.Registration, error) {
+func registrations(ctx context.Context, f *client.Federation) ([]loadbalancerplan.Registration, error) {
 	found, err := f.Kube.CoordinationV1().Leases(v1beta1.LoadBalancersNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	written, err := f.OwnData(ctx, v1beta1.LoadBalancersConfigMap)
+	written, err := f.Published(ctx, v1beta1.LoadBalancersConfigMap)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func registrations(ctx context.Context, f *Federation) ([]loadbalancerplan.Regis
 }
 
 // balancers returns the federation's own load balancers; none if the user may not read of them.
-func balancers(ctx context.Context, f *Federation) ([]balancerView, error) {
+func balancers(ctx context.Context, f *client.Federation) ([]balancerView, error) {
 	all, err := registrations(ctx, f)
 	if apierrors.IsForbidden(err) {
 		return nil, nil

@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 )
 
 type collectCommand struct {
@@ -95,7 +96,7 @@ type supportPart struct {
 }
 
 // supportParts are the files of a bundle, in their order.
-func supportParts(f *Federation) []supportPart {
+func supportParts(f *client.Federation) []supportPart {
 	parts := []supportPart{
 		{"version.json", raw(f, "/version")},
 		{"status.json", func(ctx context.Context) ([]byte, error) { return marshalled(readStatus(ctx, f)) }},
@@ -127,7 +128,7 @@ func marshalled(v any, err error) ([]byte, error) {
 }
 
 // raw reads a path of the API.
-func raw(f *Federation, path string) func(context.Context) ([]byte, error) {
+func raw(f *client.Federation, path string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		body, err := f.REST.Get().RequestURI(path).DoRaw(ctx)
 		if apierrors.IsInternalError(err) && len(body) > 0 { // not ready: it says why
@@ -138,10 +139,10 @@ func raw(f *Federation, path string) func(context.Context) ([]byte, error) {
 }
 
 // objects lists objects, of all namespaces if it is empty, as scrub leaves them.
-func objects(f *Federation, r schema.GroupVersionResource, namespace string, scrub func(map[string]any)) func(context.Context) ([]byte, error) {
+func objects(f *client.Federation, r schema.GroupVersionResource, namespace string, scrub func(map[string]any)) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		items := []any{}
-		err := ListPages(ctx, f.Dynamic.Resource(r).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := client.ListPages(ctx, f.Dynamic.Resource(r).Namespace(namespace), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			u.SetManagedFields(nil)
 			u.SetAnnotations(ownAnnotations(u.GetAnnotations()))
 			scrub(u.Object)
@@ -153,7 +154,7 @@ func objects(f *Federation, r schema.GroupVersionResource, namespace string, scr
 }
 
 // metadataOnly lists the metadata of objects; their data is not even requested.
-func metadataOnly(f *Federation, r schema.GroupVersionResource) func(context.Context) ([]byte, error) {
+func metadataOnly(f *client.Federation, r schema.GroupVersionResource) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		items := []any{}
 		err := f.ListMetadata(ctx, r, func(o metav1.Object) {

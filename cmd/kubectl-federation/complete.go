@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 )
 
 // completeName is the name of the program that kubectl calls for a plugin's completions.
@@ -31,7 +32,7 @@ const completeTimeout = 2 * time.Second
 type completion = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective)
 
 // completeWith makes a completion from a function that queries the federation. If that fails, it offers nothing.
-func (t *target) completeWith(names func(ctx context.Context, f *Federation, args []string) []string) completion {
+func (t *target) completeWith(names func(ctx context.Context, f *client.Federation, args []string) []string) completion {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		f, err := t.connect()
 		if err != nil {
@@ -50,7 +51,7 @@ func withPrefix(prefix string, words []string) []string {
 }
 
 // clusterNames offers the clusters that are not named yet.
-func clusterNames(ctx context.Context, f *Federation, args []string) (names []string) {
+func clusterNames(ctx context.Context, f *client.Federation, args []string) (names []string) {
 	all, _ := f.Clusters(ctx) // nothing is offered then
 	for _, c := range all {
 		if !slices.Contains(args, c.Name) {
@@ -61,7 +62,7 @@ func clusterNames(ctx context.Context, f *Federation, args []string) (names []st
 }
 
 // oneCluster offers clusters for a command that takes one.
-func oneCluster(ctx context.Context, f *Federation, args []string) []string {
+func oneCluster(ctx context.Context, f *client.Federation, args []string) []string {
 	if len(args) > 0 {
 		return nil
 	}
@@ -69,8 +70,8 @@ func oneCluster(ctx context.Context, f *Federation, args []string) []string {
 }
 
 // placeNames offers the zones or regions of clusters.
-func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *Federation, []string) []string {
-	return func(ctx context.Context, f *Federation, _ []string) (names []string) {
+func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *client.Federation, []string) []string {
+	return func(ctx context.Context, f *client.Federation, _ []string) (names []string) {
 		all, _ := f.Clusters(ctx) // nothing is offered then
 		for _, c := range all {
 			names = append(names, of(c)...)
@@ -80,7 +81,7 @@ func placeNames(of func(*v1beta1.Cluster) []string) func(context.Context, *Feder
 }
 
 // completeObjects offers KIND/ for a first word, and the objects of a kind behind its slash.
-func completeObjects(ctx context.Context, f *Federation, args []string, prefix string) (words []string) {
+func completeObjects(ctx context.Context, f *client.Federation, args []string, prefix string) (words []string) {
 	if len(args) > 0 {
 		return nil
 	}
@@ -99,7 +100,7 @@ func completeObjects(ctx context.Context, f *Federation, args []string, prefix s
 	if namespaced {
 		namespace = f.Namespace
 	}
-	page, err := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: PageSize})
+	page, err := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: client.PageSize})
 	if err != nil {
 		return nil
 	}

@@ -10,10 +10,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 )
 
 func TestFailedComponentsAreShown(t *testing.T) {
-	f := &Federation{Kube: fake.NewClientset(&corev1.ConfigMap{
+	f := &client.Federation{Kube: fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.ComponentsConfigMap},
 		Data: map[string]string{
 			"one.placement":              `{"component":"placement","restarts":2,"since":"2026-01-01T12:00:00Z","running":false,"message":"panic: over\nan object"}`,

@@ -2,101 +2,28 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/util/retry"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	drainplan "federation/controllers/drain/plan"
 )
 
-// DryRun is what kubectl's flag --dry-run says: that nothing is changed, and who says what would be.
-type DryRun string
-
-// Values of dryRun.
-const (
-	DryRunNone   DryRun = "none"
-	DryRunClient DryRun = "client"
-	DryRunServer DryRun = "server"
-)
-
-func addDryRunFlag(c *cobra.Command, d *DryRun) {
-	*d = DryRunNone
+func addDryRunFlag(c *cobra.Command, d *client.DryRun) {
+	*d = client.DryRunNone
 	c.Flags().StringVar((*string)(d), "dry-run", "none", `none, client (only say what would be done) or server (have the federation check it too, and change nothing)`)
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
 	_ = c.RegisterFlagCompletionFunc("dry-run", fixedWords("none", "client", "server")) // fails only for a flag that is not there
 }
 
-func (d DryRun) Check() error {
-	if !slices.Contains([]DryRun{DryRunNone, DryRunClient, DryRunServer}, d) {
-		return fmt.Errorf("--dry-run %q: must be none, client or server", d)
-	}
-	return nil
-}
-
-// Suffix returns kubectl's suffix of messages.
-func (d DryRun) Suffix() string {
-	return map[DryRun]string{DryRunClient: " (dry run)", DryRunServer: " (server dry run)"}[d]
-}
-
-// ChangeCluster changes a Cluster and writes it, if anything changed. It keeps concurrent changes by others.
-func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		before, err := f.Cluster(ctx, name)
-		if err != nil {
-			return err
-		}
-		after = before.DeepCopy()
-		how(after)
-		patch, err := clusterPatch(before, after)
-		if err != nil {
-			return err
-		}
-		if changed = patch != nil; !changed || dry == DryRunClient {
-			return nil
-		}
-		o := metav1.PatchOptions{FieldManager: "kubectl-federation"}
-		if dry == DryRunServer {
-			o.DryRun = []string{metav1.DryRunAll}
-		}
-		_, err = f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
-		return err
-	})
-	return after, changed, err
-}
-
-// clusterPatch returns a merge patch for exactly this version; nil if nothing changes.
-func clusterPatch(before, after *v1beta1.Cluster) ([]byte, error) {
-	if equality.Semantic.DeepEqual(before, after) {
-		return nil, nil
-	}
-	of := before.DeepCopy()
-	of.ResourceVersion = "" // so that the patch has it
-	was, err := json.Marshal(of)
-	if err != nil {
-		return nil, err
-	}
-	is, err := json.Marshal(after)
-	if err != nil {
-		return nil, err
-	}
-	return jsonmergepatch.CreateThreeWayJSONMergePatch(was, is, was)
-}
-
 type cordonCommand struct {
 	target
-	dry DryRun
+	dry client.DryRun
 	out io.Writer
 }
 

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
@@ -122,7 +121,7 @@ func dnsKey(args []string) (string, error) {
 const lookupTimeout = 5 * time.Second
 
 // dnsInput reads the input of the names' decision.
-func dnsInput(ctx context.Context, f *Federation) (in plan.Input, err error) {
+func dnsInput(ctx context.Context, f *client.Federation) (in plan.Input, err error) {
 	info, err := f.Info(ctx)
 	if err != nil {
 		return in, err
@@ -146,7 +145,7 @@ func dnsInput(ctx context.Context, f *Federation) (in plan.Input, err error) {
 }
 
 // dnsWorld reads that input without the named objects.
-func dnsWorld(ctx context.Context, f *Federation, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
+func dnsWorld(ctx context.Context, f *client.Federation, info *v1beta1.Info, clusters []*v1beta1.Cluster) (in plan.Input, err error) {
 	if info == nil {
 		return in, errors.New("the federation does not say which zone it has: its controllers have not run yet")
 	}
@@ -158,7 +157,7 @@ func dnsWorld(ctx context.Context, f *Federation, info *v1beta1.Info, clusters [
 	for _, c := range clusters {
 		in.Clusters = append(in.Clusters, plan.ClusterOf(c, held))
 	}
-	failing, err := f.OwnData(ctx, v1beta1.DNSHealthChecksConfigMap)
+	failing, err := f.Published(ctx, v1beta1.DNSHealthChecksConfigMap)
 	if err != nil {
 		return in, err
 	}
@@ -167,8 +166,8 @@ func dnsWorld(ctx context.Context, f *Federation, info *v1beta1.Info, clusters [
 }
 
 // dnsClaims reads the owners and the grants of hosts.
-func dnsClaims(ctx context.Context, f *Federation, zone plan.Zone) (*plan.Claims, error) {
-	hosts, err := f.OwnData(ctx, v1beta1.DNSHostsConfigMap)
+func dnsClaims(ctx context.Context, f *client.Federation, zone plan.Zone) (*plan.Claims, error) {
+	hosts, err := f.Published(ctx, v1beta1.DNSHostsConfigMap)
 	if err != nil {
 		return nil, err
 	}
@@ -182,39 +181,15 @@ func dnsClaims(ctx context.Context, f *Federation, zone plan.Zone) (*plan.Claims
 	return claims, nil
 }
 
-// Grants reads all DNSNameGrants.
-func (f *Federation) Grants(ctx context.Context) (all []*v1beta1.DNSNameGrant, err error) {
-	err = ListPages(ctx, f.Dynamic.Resource(v1beta1.DNSNameGrantsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		all = append(all, &v1beta1.DNSNameGrant{})
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, all[len(all)-1])
-	})
-	if apierrors.IsNotFound(err) { // missing in an older federation
-		return nil, nil
-	}
-	return all, err
-}
-
-// OwnData reads one of the federation's own ConfigMaps; nil if it does not exist.
-func (f *Federation) OwnData(ctx context.Context, name string) (map[string]string, error) {
-	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m.Data, nil
-}
-
 // namedObjects reads all Services and Ingresses, and their claims: another claimant of a host may be elsewhere.
-func namedObjects(ctx context.Context, f *Federation, claims *plan.Claims) (all []plan.Object, err error) {
+func namedObjects(ctx context.Context, f *client.Federation, claims *plan.Claims) (all []plan.Object, err error) {
 	policies, err := f.Policies(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range []string{"services", "ingresses.networking.k8s.io"} {
 		resource := v1beta1.FederatedKindOf(schema.ParseGroupResource(r)).Resource
-		err := ListPages(ctx, f.Dynamic.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := client.ListPages(ctx, f.Dynamic.Resource(resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			own := slices.DeleteFunc(slices.Clone(policies), func(p *v1beta1.PlacementPolicy) bool { return p.Namespace != u.GetNamespace() })
 			o, err := plan.Read(u, own)
 			if err != nil {

@@ -1,30 +1,13 @@
 package main
 
 import (
-	"context"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"federation/apiserver/apis/federation/v1beta1"
 )
-
-// DNSProviders reads the states of the DNS providers, by name. None if they are not published, or the user may not read
-// them.
-func (f *Federation) DNSProviders(ctx context.Context) ([]v1beta1.DNSProvider, error) {
-	m, err := f.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.DNSProvidersConfigMap, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return v1beta1.ReadDNSProviders(m.Data)
-}
 
 // providerState returns a provider's state: out of sync, or the reason of its message.
 func providerState(p v1beta1.DNSProvider) string {

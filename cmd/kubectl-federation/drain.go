@@ -13,19 +13,20 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 	drainplan "federation/controllers/drain/plan"
 )
 
 type drainCommand struct {
 	target
 	genericiooptions.IOStreams
-	dry     DryRun
+	dry     client.DryRun
 	timeout time.Duration
 	ttl     time.Duration
 	force   bool
 	all     bool
 
-	*Federation
+	*client.Federation
 	progress progress
 }
 
@@ -175,7 +176,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if _, _, err := o.ChangeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
 		return err
 	}
-	if o.dry != DryRunNone {
+	if o.dry != client.DryRunNone {
 		tell(o.Out, "cluster/%s would be drained%s: DNS weight %d to 0, wait, move, cordon\n", name, o.dry.Suffix(), c.DNSWeight())
 		return nil
 	}
@@ -224,7 +225,7 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 	if _, _, err := o.ChangeCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
 		return err
 	}
-	if o.dry != DryRunNone {
+	if o.dry != client.DryRunNone {
 		drainplan.Untaint(c)
 		weight := c.DNSWeight()
 		drainplan.End(c)

@@ -27,6 +27,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	drainplan "federation/controllers/drain/plan"
 )
 
@@ -35,7 +36,7 @@ var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // world is a federation in memory: one ReplicaSet of 6, and its controllers are functions.
 type world struct {
 	t      *testing.T
-	f      *Federation
+	f      *client.Federation
 	copies int64 // in east-a
 	review v1beta1.FailoverReviewStatus
 	steady drainplan.Steady
@@ -62,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: v1beta1.InfoConfigMap},
 		Data: v1beta1.Info{Name: "fed", DNSZone: "example.test", DNSTTL: 15 * time.Second}.ConfigMapData()}
 	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(s, kinds, clusters...)
-	w.f = &Federation{Kube: kubefake.NewClientset(system, info), Dynamic: dyn, Metadata: metadatafake.NewSimpleMetadataClient(s, w.metadata()), Namespace: "default"}
+	w.f = &client.Federation{Kube: kubefake.NewClientset(system, info), Dynamic: dyn, Metadata: metadatafake.NewSimpleMetadataClient(s, w.metadata()), Namespace: "default"}
 	dyn.PrependReactor("get", "clusters", func(k8stesting.Action) (bool, runtime.Object, error) {
 		w.carryOut(dyn.Tracker())
 		return false, nil, nil
@@ -115,8 +116,8 @@ func (w *world) stored(tracker k8stesting.ObjectTracker) *v1beta1.Cluster {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := ClusterOf(o.(*unstructured.Unstructured))
-	if err != nil {
+	c := &v1beta1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object, c); err != nil {
 		w.t.Fatal(err)
 	}
 	return c
@@ -323,7 +324,7 @@ func TestUnjoinOfAServingClusterAsks(t *testing.T) {
 	for _, test := range []struct {
 		name, typed string
 		yes         bool
-		dry         DryRun
+		dry         client.DryRun
 		change      func(*world)
 		done        bool
 		fails, says string

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 )
 
 func newDrill(streams genericiooptions.IOStreams) *cobra.Command {
@@ -153,7 +153,7 @@ func (o *drillRunCommand) run(ctx context.Context, name string) error {
 	}
 	made, err := makeDrill(ctx, f, newDrillOf(name, asked))
 	if err != nil {
-		return errors.New(Errors(err))
+		return errors.New(client.Errors(err))
 	}
 	if o.detach {
 		tell(o.Out, "failoverdrill/%s created\n", made.Name)
@@ -277,36 +277,17 @@ func probesOf(urls []string) (probes []v1beta1.DrillProbe, err error) {
 	return probes, nil
 }
 
-func makeDrill(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill) (*v1beta1.FailoverDrill, error) {
+func makeDrill(ctx context.Context, f *client.Federation, d *v1beta1.FailoverDrill) (*v1beta1.FailoverDrill, error) {
 	d.TypeMeta = metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
-	if err != nil {
-		return nil, err
-	}
-	u, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{FieldManager: "kubectl-federation"})
-	if err != nil {
-		return nil, err
-	}
-	return drillOf(u)
+	return client.Create(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), d, client.DryRunNone)
 }
 
-func getDrill(ctx context.Context, f *Federation, name string) (*v1beta1.FailoverDrill, error) {
-	u, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return drillOf(u)
-}
-
-func drillOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrill, error) {
-	d := &v1beta1.FailoverDrill{}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d)
-	d.ManagedFields = nil // means nothing to users
-	return d, err
+func getDrill(ctx context.Context, f *client.Federation, name string) (*v1beta1.FailoverDrill, error) {
+	return client.Read[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), name)
 }
 
 // followDrill prints the course of a drill until it is over. It returns an error if the drill did not succeed.
-func followDrill(ctx context.Context, f *Federation, streams genericiooptions.IOStreams, name string) error {
+func followDrill(ctx context.Context, f *client.Federation, streams genericiooptions.IOStreams, name string) error {
 	said := map[string]bool{}
 	for {
 		d, err := getDrill(ctx, f, name)
@@ -398,13 +379,9 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	return c
 }
 
-func (o *drillStatusCommand) list(ctx context.Context, f *Federation, streams genericiooptions.IOStreams) error {
-	var all []*v1beta1.FailoverDrill
-	if err := ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		d, err := drillOf(u)
-		all = append(all, d)
-		return err
-	}); err != nil {
+func (o *drillStatusCommand) list(ctx context.Context, f *client.Federation, streams genericiooptions.IOStreams) error {
+	all, err := client.ReadAll[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource))
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b *v1beta1.FailoverDrill) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
@@ -426,11 +403,11 @@ func (o *drillStatusCommand) list(ctx context.Context, f *Federation, streams ge
 }
 
 // drillNames offers the existing drills.
-func drillNames(ctx context.Context, f *Federation, args []string) (names []string) {
+func drillNames(ctx context.Context, f *client.Federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
 	}
-	_ = ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = client.ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})
@@ -449,7 +426,7 @@ With --force this command undoes it itself, by the same steps as the federation 
 could. It takes the rights of an administrator, and is refused while one runs.`,
 	}, func(d *v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus {
 		return &v1beta1.FailoverDrillStatus{Abort: d}
-	}, func(ctx context.Context, f *Federation, name string) error {
+	}, func(ctx context.Context, f *client.Federation, name string) error {
 		if !force {
 			return nil
 		}
@@ -472,7 +449,7 @@ to update the subresource failoverdrills/approval, which the cluster role federa
 
 // newDrillDecision makes a command that decides about a drill, at a subresource. then, if any, runs after that.
 func newDrillDecision(streams genericiooptions.IOStreams, subresource, said string, c *cobra.Command, status func(*v1beta1.DrillDecision) *v1beta1.FailoverDrillStatus,
-	then func(ctx context.Context, f *Federation, name string) error) *cobra.Command {
+	then func(ctx context.Context, f *client.Federation, name string) error) *cobra.Command {
 	var t target
 	var reason string
 	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.completeWith(drillNames)
@@ -485,8 +462,8 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 		if err != nil {
 			return err
 		}
-		if _, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}, subresource); err != nil {
-			return errors.New(Errors(err))
+		if _, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}, subresource); err != nil {
+			return errors.New(client.Errors(err))
 		}
 		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
 		if then != nil {
@@ -510,7 +487,7 @@ func setStopSwitch(t *target, streams genericiooptions.IOStreams, value func() a
 		if err != nil {
 			return err
 		}
-		if _, err := f.Kube.CoreV1().Namespaces().Patch(c.Context(), v1beta1.FederationNamespace, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
+		if _, err := f.Kube.CoreV1().Namespaces().Patch(c.Context(), v1beta1.FederationNamespace, types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
 			return err
 		}
 		tell(streams.Out, "%s\n", said)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/controllers/drill/plan"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 // finishAborted takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
-func finishAborted(ctx context.Context, f *Federation, out io.Writer, name string) error {
+func finishAborted(ctx context.Context, f *client.Federation, out io.Writer, name string) error {
 	if err := nobodyLeads(ctx, f); err != nil {
 		return err
 	}
@@ -65,10 +66,10 @@ func finishAborted(ctx context.Context, f *Federation, out io.Writer, name strin
 }
 
 // nobodyLeads is an error where a process of the federation decides, or has done so until just now.
-func nobodyLeads(ctx context.Context, f *Federation) error {
+func nobodyLeads(ctx context.Context, f *client.Federation) error {
 	lease, err := f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, leaderLease, metav1.GetOptions{})
 	if err != nil {
-		return IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	if renewed := lease.Spec.RenewTime; renewed != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && time.Since(renewed.Time) < leaderRenewed {
 		return fmt.Errorf("the federation's process %s decides, it was there %s ago: it undoes the drill itself (--force is for when none has been for %s)",
@@ -78,7 +79,7 @@ func nobodyLeads(ctx context.Context, f *Federation) error {
 }
 
 // somebodyActs waits a while for the federation to act on the abort of a drill, and reports whether it does.
-func somebodyActs(ctx context.Context, f *Federation, name string) (bool, error) {
+func somebodyActs(ctx context.Context, f *client.Federation, name string) (bool, error) {
 	first, err := getDrill(ctx, f, name)
 	for end := time.Now().Add(actsWithin); err == nil && time.Now().Before(end); {
 		if err = sleep(ctx, time.Second); err != nil {
@@ -93,7 +94,7 @@ func somebodyActs(ctx context.Context, f *Federation, name string) (bool, error)
 }
 
 // takeStep does what a step says: its status first, as the federation does. A drill that is not deleted keeps its finalizer, for the federation to note it.
-func takeStep(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill, step *plan.Step) error {
+func takeStep(ctx context.Context, f *client.Federation, d *v1beta1.FailoverDrill, step *plan.Step) error {
 	drills := f.Dynamic.Resource(v1beta1.FailoverDrillsResource)
 	if !reflect.DeepEqual(step.Status, d.Status) {
 		next := d.DeepCopy()
@@ -118,7 +119,7 @@ func takeStep(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill, step
 		errs = append(errs, writeMark(ctx, f, m))
 	}
 	if step.Lift {
-		errs = append(errs, IgnoreNotFound(f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
+		errs = append(errs, client.IgnoreNotFound(f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Delete(ctx, v1beta1.DrillLease, metav1.DeleteOptions{})))
 	}
 	if step.Release && d.DeletionTimestamp != nil {
 		left := slices.DeleteFunc(slices.Clone(d.Finalizers), func(is string) bool { return is == v1beta1.DrillFinalizer })
@@ -126,13 +127,13 @@ func takeStep(ctx context.Context, f *Federation, d *v1beta1.FailoverDrill, step
 		if err == nil {
 			_, err = drills.Patch(ctx, d.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.FieldManager})
 		}
-		errs = append(errs, IgnoreNotFound(err))
+		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	return errors.Join(errs...)
 }
 
 // writeMark writes the condition Drill of a Cluster as the federation does, or takes it away.
-func writeMark(ctx context.Context, f *Federation, m plan.Mark) error {
+func writeMark(ctx context.Context, f *client.Federation, m plan.Mark) error {
 	u, err := m.Object()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/controllers/fleettest"
 )
 
@@ -71,7 +72,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 }
 
 // fleetAndPlugin returns a fleet of three clusters, and the plugin's clients of its federation, whose leader renewed its Lease some time ago.
-func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *Federation) {
+func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *client.Federation) {
 	t.Helper()
 	fleet, err := fleettest.New(t.Context(), fleettest.DefaultSettings(), synctest.Wait)
 	if err != nil {
@@ -81,7 +82,7 @@ func fleetAndPlugin(t *testing.T, renewed time.Duration) (*fleettest.Fleet, *Fed
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: leaderLease},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("one"), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-renewed)))}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FederationNamespace}}
-	return fleet, &Federation{Kube: kubefake.NewClientset(namespace, lease), Dynamic: fleet.Federation.Client("administrator", nil), Namespace: "default"}
+	return fleet, &client.Federation{Kube: kubefake.NewClientset(namespace, lease), Dynamic: fleet.Federation.Client("administrator", nil), Namespace: "default"}
 }
 
 func replay(t *testing.T, fleet *fleettest.Fleet, lines ...string) {
@@ -92,7 +93,7 @@ func replay(t *testing.T, fleet *fleettest.Fleet, lines ...string) {
 }
 
 // abort notes in a drill what its subresource abort would.
-func abort(t *testing.T, f *Federation, name string) {
+func abort(t *testing.T, f *client.Federation, name string) {
 	t.Helper()
 	drills := f.Dynamic.Resource(v1beta1.FailoverDrillsResource)
 	u, err := drills.Get(t.Context(), name, metav1.GetOptions{})

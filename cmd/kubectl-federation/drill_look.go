@@ -10,22 +10,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/clusterregistry/isolation"
 	"federation/controllers/drill/plan"
 )
 
 // drillWorld returns the input of drills, as far as a client sees it: without the DNS servers' answers, and the
 // federation's isolation.
-func drillWorld(ctx context.Context, f *Federation) (*plan.World, error) {
+func drillWorld(ctx context.Context, f *client.Federation) (*plan.World, error) {
 	w := &plan.World{Now: time.Now()}
-	var err error
+	var err, listErr error
 	note := func(e error) { err = errors.Join(err, e) }
-	note(ReadAll(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), &w.Clusters))
-	note(ReadAll(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), &w.Drills))
+	w.Clusters, listErr = client.ReadAll[v1beta1.Cluster](ctx, f.Dynamic.Resource(v1beta1.ClustersResource))
+	note(listErr)
+	w.Drills, listErr = client.ReadAll[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource))
+	note(listErr)
 	budgets, listErr := f.Kube.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if note(listErr); listErr == nil {
 		for i := range budgets.Items {
@@ -36,7 +37,7 @@ func drillWorld(ctx context.Context, f *Federation) (*plan.World, error) {
 		if k.Preferences == "" {
 			continue
 		}
-		note(ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		note(client.ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if u.GetDeletionTimestamp() == nil {
 				w.Add(new(plan.ReadObject(u)))
 			}
@@ -49,7 +50,7 @@ func drillWorld(ctx context.Context, f *Federation) (*plan.World, error) {
 
 // addStanding adds the state in the federation's own namespace: the stop switch, the providers, and the Lease that
 // isolates.
-func addStanding(ctx context.Context, f *Federation, w *plan.World) error {
+func addStanding(ctx context.Context, f *client.Federation, w *plan.World) error {
 	namespace, err := f.Kube.CoreV1().Namespaces().Get(ctx, v1beta1.FederationNamespace, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func addStanding(ctx context.Context, f *Federation, w *plan.World) error {
 	}
 	lease, err := f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, v1beta1.DrillLease, metav1.GetOptions{})
 	if err != nil {
-		return IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	w.Lease = leaseOf(lease)
 	return nil
@@ -77,26 +78,9 @@ func leaseOf(lease *coordinationv1.Lease) plan.Lease {
 	return plan.Lease{Drill: drill, Renewed: renewed}
 }
 
-// IgnoreNotFound turns "not found" into no error.
-func IgnoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// ReadAll reads all objects of one of our own kinds.
-func ReadAll[T any](ctx context.Context, from dynamic.ResourceInterface, into *[]*T) error {
-	return ListPages(ctx, from, metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		one := new(T)
-		*into = append(*into, one)
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, one)
-	})
-}
-
 // printMayDrill prints for each method whether a drill of some clusters would be allowed now, or what blocks it. lost
 // is the review of their loss.
-func printMayDrill(ctx context.Context, f *Federation, out io.Writer, lost *v1beta1.FailoverReview) {
+func printMayDrill(ctx context.Context, f *client.Federation, out io.Writer, lost *v1beta1.FailoverReview) {
 	w, err := drillWorld(ctx, f)
 	if err != nil {
 		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)

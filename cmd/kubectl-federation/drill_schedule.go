@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/drilltimes"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 )
 
 func newDrillSchedule(streams genericiooptions.IOStreams) *cobra.Command {
@@ -68,16 +68,12 @@ func newScheduleCreate(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options := metav1.CreateOptions{FieldManager: "kubectl-federation"}
+			dry := client.DryRunNone
 			if o.dryRun {
-				options.DryRun = []string{metav1.DryRunAll}
+				dry = client.DryRunServer
 			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
-			if err != nil {
-				return err
-			}
-			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Create(c.Context(), &unstructured.Unstructured{Object: content}, options); err != nil {
-				return errors.New(Errors(err))
+			if _, err := client.Create(c.Context(), f.Dynamic.Resource(v1beta1.DrillSchedulesResource), s, dry); err != nil {
+				return errors.New(client.Errors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s created%s\n", s.Name, map[bool]string{true: " (dry run)"}[o.dryRun])
 			printTimes(streams, s, 5)
@@ -160,12 +156,8 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := []*v1beta1.FailoverDrillSchedule{}
-			if err := ListPages(c.Context(), f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-				s, err := scheduleOf(u)
-				all = append(all, s)
-				return err
-			}); err != nil {
+			all, err := client.ReadAll[v1beta1.FailoverDrillSchedule](c.Context(), f.Dynamic.Resource(v1beta1.DrillSchedulesResource))
+			if err != nil {
 				return err
 			}
 			slices.SortFunc(all, func(a, b *v1beta1.FailoverDrillSchedule) int { return cmp.Compare(a.Name, b.Name) })
@@ -265,8 +257,8 @@ func newScheduleSuspend(streams genericiooptions.IOStreams, suspend bool) *cobra
 			if err != nil {
 				return err
 			}
-			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
-				return errors.New(Errors(err))
+			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
+				return errors.New(client.Errors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s %s\n", args[0], said)
 			return nil
@@ -303,7 +295,7 @@ them. Of a schedule that takes its scopes in turn, name one.`,
 			}
 			made, err := makeDrill(c.Context(), f, d)
 			if err != nil {
-				return errors.New(Errors(err))
+				return errors.New(client.Errors(err))
 			}
 			if tell(streams.ErrOut, "failoverdrill/%s created; Ctrl-C ends the following only\n", made.Name); detach {
 				return nil
@@ -339,27 +331,16 @@ func drillNow(s *v1beta1.FailoverDrillSchedule, cluster, zone, region string) (*
 	return d, nil
 }
 
-func getSchedule(ctx context.Context, f *Federation, name string) (*v1beta1.FailoverDrillSchedule, error) {
-	u, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return scheduleOf(u)
-}
-
-func scheduleOf(u *unstructured.Unstructured) (*v1beta1.FailoverDrillSchedule, error) {
-	s := &v1beta1.FailoverDrillSchedule{}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s)
-	s.ManagedFields = nil // means nothing to users
-	return s, err
+func getSchedule(ctx context.Context, f *client.Federation, name string) (*v1beta1.FailoverDrillSchedule, error) {
+	return client.Read[v1beta1.FailoverDrillSchedule](ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), name)
 }
 
 // scheduleNames offers the existing schedules.
-func scheduleNames(ctx context.Context, f *Federation, args []string) (names []string) {
+func scheduleNames(ctx context.Context, f *client.Federation, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
 	}
-	_ = ListPages(ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+	_ = client.ListPages(ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
 		names = append(names, u.GetName())
 		return nil
 	})

@@ -19,6 +19,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -73,7 +74,7 @@ federation, which takes the cluster role federation-cluster-inspector. One that 
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		words, directive := o.completeWith(func(ctx context.Context, f *Federation, args []string) []string {
+		words, directive := o.completeWith(func(ctx context.Context, f *client.Federation, args []string) []string {
 			return completeObjects(ctx, f, args, prefix)
 		})(c, args, prefix)
 		if !strings.Contains(prefix, "/") {
@@ -90,8 +91,8 @@ federation, which takes the cluster role federation-cluster-inspector. One that 
 	return c
 }
 
-func completeNamespaces(ctx context.Context, f *Federation, _ []string) (names []string) {
-	page, err := f.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: PageSize})
+func completeNamespaces(ctx context.Context, f *client.Federation, _ []string) (names []string) {
+	page, err := f.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{Limit: client.PageSize})
 	if err != nil {
 		return nil
 	}
@@ -161,7 +162,7 @@ type answer struct {
 }
 
 // gatherEvidence reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
-func gatherEvidence(ctx context.Context, f *Federation, word, name string, timeout time.Duration) (e evidence, err error) {
+func gatherEvidence(ctx context.Context, f *client.Federation, word, name string, timeout time.Duration) (e evidence, err error) {
 	resource, namespaced, err := f.Resource(word)
 	if err != nil {
 		return e, err
@@ -192,13 +193,18 @@ func gatherEvidence(ctx context.Context, f *Federation, word, name string, timeo
 	if err := errors.Join(gatherReferrers(ctx, f, &e), gatherAutoscalers(ctx, f, &e)); err != nil {
 		return e, err
 	}
-	m := NewMembers(f, timeout)
-	e.copies = AskEach(e.clusters, func(c *v1beta1.Cluster) answer {
+	m := client.NewMembers(f, timeout)
+	e.copies, err = client.AskEach(ctx, e.clusters, func(c *v1beta1.Cluster) answer {
 		u, err := m.Get(ctx, c.Name, resource, namespace, name)
 		return answer{u, err}
 	})
+	if err != nil {
+		return e, err
+	}
 	if resource.GroupResource() == servicesResource.GroupResource() {
-		e.across = gatherAcross(ctx, f, &e, m)
+		if e.across, err = gatherAcross(ctx, f, &e, m); err != nil {
+			return e, err
+		}
 	}
 	if resource.GroupResource() == ingressesResource.GroupResource() {
 		if e.routes, err = gatherRoutes(ctx, f, &e); err != nil {
@@ -210,7 +216,7 @@ func gatherEvidence(ctx context.Context, f *Federation, word, name string, timeo
 }
 
 // gatherReferrers reads what may take a Secret, a ServiceAccount or, if a policy does that, a ConfigMap along.
-func gatherReferrers(ctx context.Context, f *Federation, e *evidence) error {
+func gatherReferrers(ctx context.Context, f *client.Federation, e *evidence) error {
 	takes := slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences })
 	if !v1beta1.Confined(e.resource.GroupResource()) && (e.object.GetKind() != "ConfigMap" || !takes) {
 		return nil
@@ -219,7 +225,7 @@ func gatherReferrers(ctx context.Context, f *Federation, e *evidence) error {
 		if v1beta1.FederatedKindOf(r.Resource.GroupResource()) == nil {
 			continue // pods are only in clusters
 		}
-		err := ListPages(ctx, f.Dynamic.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err := client.ListPages(ctx, f.Dynamic.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			e.referrers = append(e.referrers, u)
 			return nil
 		})
@@ -233,11 +239,11 @@ func gatherReferrers(ctx context.Context, f *Federation, e *evidence) error {
 var autoscalerRow = propagationplan.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
 
 // gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
-func gatherAutoscalers(ctx context.Context, f *Federation, e *evidence) error {
+func gatherAutoscalers(ctx context.Context, f *client.Federation, e *evidence) error {
 	if k := v1beta1.FederatedKindOf(e.resource.GroupResource()); k == nil || k.Preferences == "" {
 		return nil
 	}
-	err := ListPages(ctx, f.Dynamic.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+	err := client.ListPages(ctx, f.Dynamic.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
 		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
 		if kind == e.object.GetKind() && name == e.object.GetName() {
@@ -252,11 +258,11 @@ func gatherAutoscalers(ctx context.Context, f *Federation, e *evidence) error {
 }
 
 // noSuchObject adds the existing objects to a "not found".
-func noSuchObject(ctx context.Context, f *Federation, resource schema.GroupVersionResource, namespace, name string, err error) error {
+func noSuchObject(ctx context.Context, f *client.Federation, resource schema.GroupVersionResource, namespace, name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	page, listErr := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: PageSize})
+	page, listErr := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: client.PageSize})
 	if listErr != nil {
 		return err
 	}

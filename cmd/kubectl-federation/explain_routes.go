@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	loadbalancerplan "federation/controllers/loadbalancer/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 )
@@ -38,14 +39,14 @@ type routesEvidence struct {
 func (r *routesEvidence) isBalanced() bool { return v1beta1.IsBalanced(r.ingress) }
 
 // gatherRoutes reads it, as far as the user may.
-func gatherRoutes(ctx context.Context, f *Federation, e *evidence) (*routesEvidence, error) {
+func gatherRoutes(ctx context.Context, f *client.Federation, e *evidence) (*routesEvidence, error) {
 	r := &routesEvidence{ingress: &networkingv1.Ingress{}}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.object.Object, r.ingress); err != nil || !r.isBalanced() {
 		return r, err
 	}
 	for _, part := range []struct {
 		what   string
-		gather func(context.Context, *Federation, *evidence, *routesEvidence) error
+		gather func(context.Context, *client.Federation, *evidence, *routesEvidence) error
 	}{
 		{"whether Ingresses of other namespaces have a host", gatherIngresses},
 		{"whom hosts are granted to, or kept for", gatherClaims},
@@ -64,35 +65,35 @@ func gatherRoutes(ctx context.Context, f *Federation, e *evidence) (*routesEvide
 }
 
 // gatherIngresses reads all Ingresses; if the user may not, those of the namespace.
-func gatherIngresses(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
+func gatherIngresses(ctx context.Context, f *client.Federation, e *evidence, r *routesEvidence) error {
 	add := func(u *unstructured.Unstructured) error {
 		i := &networkingv1.Ingress{}
 		r.world.Ingresses = append(r.world.Ingresses, i)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, i)
 	}
-	err := ListPages(ctx, f.Dynamic.Resource(ingressesResource), metav1.ListOptions{}, add)
+	err := client.ListPages(ctx, f.Dynamic.Resource(ingressesResource), metav1.ListOptions{}, add)
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	r.world.Ingresses = nil
-	if failed := ListPages(ctx, f.Dynamic.Resource(ingressesResource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, add); failed != nil {
+	if failed := client.ListPages(ctx, f.Dynamic.Resource(ingressesResource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, add); failed != nil {
 		r.world.Ingresses = []*networkingv1.Ingress{r.ingress}
 	}
 	return err
 }
 
 // gatherClaims reads what says which namespace may have a host.
-func gatherClaims(ctx context.Context, f *Federation, _ *evidence, r *routesEvidence) (err error) {
+func gatherClaims(ctx context.Context, f *client.Federation, _ *evidence, r *routesEvidence) (err error) {
 	if r.world.Grants, err = f.Grants(ctx); err != nil {
 		return err
 	}
-	hosts, err := f.OwnData(ctx, v1beta1.DNSHostsConfigMap)
+	hosts, err := f.Published(ctx, v1beta1.DNSHostsConfigMap)
 	r.world.Kept = servicednsplan.ParseKept(hosts)
 	return err
 }
 
 // gatherBackends reads the Services that the Ingress names. Without one of them nothing can be said.
-func gatherBackends(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
+func gatherBackends(ctx context.Context, f *client.Federation, e *evidence, r *routesEvidence) error {
 	services := map[string]*corev1.Service{}
 	for name := range loadbalancerplan.Backends(r.ingress) {
 		u, err := f.Dynamic.Resource(servicesResource).Namespace(e.object.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
@@ -118,7 +119,7 @@ func gatherBackends(ctx context.Context, f *Federation, e *evidence, r *routesEv
 }
 
 // gatherOffersBehind reads what the offers of these Services follow from.
-func gatherOffersBehind(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
+func gatherOffersBehind(ctx context.Context, f *client.Federation, e *evidence, r *routesEvidence) error {
 	info, err := f.Info(ctx)
 	if err != nil {
 		return err
@@ -134,13 +135,13 @@ func gatherOffersBehind(ctx context.Context, f *Federation, e *evidence, r *rout
 }
 
 // gatherLoadBalancers reads how they have registered.
-func gatherLoadBalancers(ctx context.Context, f *Federation, _ *evidence, r *routesEvidence) (err error) {
+func gatherLoadBalancers(ctx context.Context, f *client.Federation, _ *evidence, r *routesEvidence) (err error) {
 	r.balancers, err = registrations(ctx, f)
 	return err
 }
 
 // gatherSecrets looks whether the Secrets for TLS exist. It does not read what is in them.
-func gatherSecrets(ctx context.Context, f *Federation, e *evidence, r *routesEvidence) error {
+func gatherSecrets(ctx context.Context, f *client.Federation, e *evidence, r *routesEvidence) error {
 	for _, t := range r.ingress.Spec.TLS {
 		if t.SecretName == "" {
 			continue

@@ -9,9 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/clusterregistry/join"
 )
 
@@ -229,20 +227,16 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 	defer cancel()
 	c := &v1beta1.Cluster{}
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		u, err := dyn.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			c, err = ClusterOf(u)
+		is, err := client.Read[v1beta1.Cluster](ctx, dyn.Resource(v1beta1.ClustersResource), name)
+		if err != nil {
+			return false, err
 		}
-		return c.IsReady(), err
+		c = is
+		return c.IsReady(), nil
 	})
 	if err != nil {
 		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, c.WhyNotReady())
 	}
 	tell(o.Out, "cluster %s joined and is ready\n", name)
 	return nil
-}
-
-func ClusterOf(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
-	c := &v1beta1.Cluster{}
-	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }

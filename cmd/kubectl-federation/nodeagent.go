@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/clusterregistry/join"
 	"federation/hack/manifests"
 )
@@ -75,7 +76,7 @@ func (a *nodeAgent) add(flag, value string) {
 
 // addToJoin adds the agent's installation to a join.
 func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) (err error) {
-	info, err := (&Federation{Kube: core}).Info(ctx)
+	info, err := (&client.Federation{Kube: core}).Info(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,33 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 )
-
-// Review asks the federation what would happen if clusters were lost.
-func (f *Federation) Review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
-	r := &v1beta1.FailoverReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReview"}, Spec: spec,
-	}
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := doRaw(ctx, f.REST.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = json.Unmarshal(answer, r)
-	r.ManagedFields = nil // means nothing to users
-	return r, err
-}
 
 type failoverCommand struct {
 	target
@@ -95,7 +72,7 @@ func (o *failoverCommand) complete(c *cobra.Command) {
 	regions := func(c *v1beta1.Cluster) []string {
 		return slices.DeleteFunc([]string{c.Status.Region}, func(r string) bool { return r == "" })
 	}
-	for flag, offered := range map[string]func(context.Context, *Federation, []string) []string{
+	for flag, offered := range map[string]func(context.Context, *client.Federation, []string) []string{
 		"cluster": clusterNames, "zone": placeNames(zones), "region": placeNames(regions),
 	} {
 		_ = c.RegisterFlagCompletionFunc(flag, o.completeWith(offered)) // fails only for a flag that is not there
@@ -127,7 +104,7 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 }
 
 // withKnownClusters adds the existing clusters to the error of a review that was rejected for an unknown one.
-func withKnownClusters(ctx context.Context, f *Federation, refused error) error {
+func withKnownClusters(ctx context.Context, f *client.Federation, refused error) error {
 	if !apierrors.IsInvalid(refused) && !apierrors.IsBadRequest(refused) {
 		return refused
 	}
@@ -139,20 +116,7 @@ func withKnownClusters(ctx context.Context, f *Federation, refused error) error 
 	for _, c := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", c.Name, placeText(c)))
 	}
-	return fmt.Errorf("%s; there are: %s", Errors(refused), phrase.Some(names))
-}
-
-// Errors returns the errors that a server found in a request, by field, without its text about the object.
-func Errors(refused error) string {
-	var s apierrors.APIStatus
-	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
-		return refused.Error()
-	}
-	var words []string
-	for _, cause := range s.Status().Details.Causes {
-		words = append(words, cause.Field+": "+cause.Message)
-	}
-	return strings.Join(words, "; ")
+	return fmt.Errorf("%s; there are: %s", client.Errors(refused), phrase.Some(names))
 }
 
 // placeText returns a cluster's place as REGION/ZONES.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/join"
 )
@@ -82,7 +83,7 @@ half a minute the cluster is not ready then: what runs there stays, its addresse
 }
 
 // run continues with the other clusters if one fails.
-func (o *rotateCommand) run(ctx context.Context, f *Federation, names []string) error {
+func (o *rotateCommand) run(ctx context.Context, f *client.Federation, names []string) error {
 	if o.all {
 		all, err := f.Clusters(ctx)
 		if err != nil {
@@ -104,7 +105,7 @@ func (o *rotateCommand) run(ctx context.Context, f *Federation, names []string) 
 }
 
 // replaceAccount ends all that anybody has of the account, with an administrator's credential.
-func (o *rotateCommand) replaceAccount(ctx context.Context, f *Federation, name string) error {
+func (o *rotateCommand) replaceAccount(ctx context.Context, f *client.Federation, name string) error {
 	secret, err := credentialOf(ctx, f, name)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (o *rotateCommand) replaceAccount(ctx context.Context, f *Federation, name 
 }
 
 // credentialOf returns the Secret of a cluster.
-func credentialOf(ctx context.Context, f *Federation, name string) (*corev1.Secret, error) {
+func credentialOf(ctx context.Context, f *client.Federation, name string) (*corev1.Secret, error) {
 	c, err := f.Cluster(ctx, name)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func credentialOf(ctx context.Context, f *Federation, name string) (*corev1.Secr
 }
 
 // rotateToken requests another token, and waits until it is stored.
-func rotateToken(ctx context.Context, f *Federation, name string, timeout time.Duration) error {
+func rotateToken(ctx context.Context, f *client.Federation, name string, timeout time.Duration) error {
 	c, err := f.Cluster(ctx, name)
 	switch {
 	case err != nil:
@@ -165,7 +166,7 @@ func rotateToken(ctx context.Context, f *Federation, name string, timeout time.D
 	if err != nil {
 		return err
 	}
-	if _, err := secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-federation"}); err != nil {
+	if _, err := secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {

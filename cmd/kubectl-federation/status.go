@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/client"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -90,7 +91,7 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 }
 
 // readStatus reads the Clusters and, page by page, the objects of every kind.
-func readStatus(ctx context.Context, f *Federation) (*status, error) {
+func readStatus(ctx context.Context, f *client.Federation) (*status, error) {
 	s := &status{}
 	info, err := f.Info(ctx)
 	if err == nil && info != nil {
@@ -126,12 +127,12 @@ func readStatus(ctx context.Context, f *Federation) (*status, error) {
 }
 
 // countKind reads the objects of a kind. A kind that the federation does not serve has none.
-func countKind(ctx context.Context, f *Federation, s *status, r schema.GroupVersionResource, kind string) (err error) {
+func countKind(ctx context.Context, f *client.Federation, s *status, r schema.GroupVersionResource, kind string) (err error) {
 	k := kindStatus{Kind: kind}
 	if row := propagationplan.KindOf(r); row == nil || row.Status == nil {
 		err = countMetadata(ctx, f, s, r, &k)
 	} else {
-		err = ListPages(ctx, f.Dynamic.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+		err = client.ListPages(ctx, f.Dynamic.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if isFederated(r, u.GetNamespace(), u.GetName()) {
 				s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
 			}
@@ -158,7 +159,7 @@ func isFederated(r schema.GroupVersionResource, namespace, name string) bool {
 
 // countMetadata counts objects of a kind without a status, by the finalizers that admission adds to federated ones. It
 // does not read their content, which may be large or secret.
-func countMetadata(ctx context.Context, f *Federation, s *status, r schema.GroupVersionResource, k *kindStatus) error {
+func countMetadata(ctx context.Context, f *client.Federation, s *status, r schema.GroupVersionResource, k *kindStatus) error {
 	return f.ListMetadata(ctx, r, func(item metav1.Object) {
 		if isFederated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
 			noted := &unstructured.Unstructured{}
@@ -173,7 +174,7 @@ func hasOurFinalizer(o metav1.Object) bool {
 }
 
 // countCustom counts the custom kinds that policies name.
-func countCustom(ctx context.Context, f *Federation, s *status) error {
+func countCustom(ctx context.Context, f *client.Federation, s *status) error {
 	policies, err := f.Policies(ctx, "")
 	if err != nil {
 		return err

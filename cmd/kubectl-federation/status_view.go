@@ -15,6 +15,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
+	"federation/apiserver/client"
 )
 
 // status is the state of the whole federation, as -o json and yaml print it.
@@ -29,7 +30,7 @@ type status struct {
 	// NotCounted are the kinds that the user may not list.
 	NotCounted []string `json:"notCounted,omitempty"`
 	// Components are the parts of the federation's processes that have failed.
-	Components []Component `json:"components,omitempty"`
+	Components []client.Component `json:"components,omitempty"`
 	// DNSProviders are those that hold the zone; none if that is not published.
 	DNSProviders []v1beta1.DNSProvider `json:"dnsProviders,omitempty"`
 	// LoadBalancers are the federation's own; none if the user may not see their Leases.

@@ -15,11 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
-	"federation/clusterregistry/credential"
+	"federation/apiserver/client"
 	"federation/clusterregistry/join"
 	drainplan "federation/controllers/drain/plan"
 )
@@ -27,7 +26,7 @@ import (
 type unjoinCommand struct {
 	sides
 	genericiooptions.IOStreams
-	dry DryRun
+	dry client.DryRun
 	yes bool
 }
 
@@ -100,9 +99,9 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 
 // confirm prints what would stay behind, and asks if the cluster still serves. done means that nothing is to be
 // changed.
-func (o *unjoinCommand) confirm(ctx context.Context, f *Federation, name string) (done bool, err error) {
+func (o *unjoinCommand) confirm(ctx context.Context, f *client.Federation, name string) (done bool, err error) {
 	c, err := f.Cluster(ctx, name)
-	if err != nil || o.yes && o.dry == DryRunNone {
+	if err != nil || o.yes && o.dry == client.DryRunNone {
 		return false, nil // unjoining the rest of a removed cluster continues below
 	}
 	found, err := placedIn(ctx, f, name)
@@ -121,7 +120,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *Federation, name string)
 			tell(o.ErrOut, "  %s: %d placed\n", r.String(), r.Placed)
 		}
 	}
-	if o.dry != DryRunNone {
+	if o.dry != client.DryRunNone {
 		tell(o.Out, "cluster/%s would leave the federation%s: its Cluster, Secret, account and rights go, its workloads stay\n", name, o.dry.Suffix())
 		return true, nil
 	}
@@ -138,7 +137,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *Federation, name string)
 
 // placedIn returns what is placed in a cluster, and not finished, the largest first. An older federation does not serve each
 // kind.
-func placedIn(ctx context.Context, f *Federation, cluster string) (all []drainplan.Object, err error) {
+func placedIn(ctx context.Context, f *client.Federation, cluster string) (all []drainplan.Object, err error) {
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
@@ -150,7 +149,7 @@ func placedIn(ctx context.Context, f *Federation, cluster string) (all []drainpl
 			}
 		}
 		if k.Kind == "Job" { // whether it is finished is in its status
-			err = ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
+			err = client.ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 				if v1beta1.JobEnd(u) == "" {
 					add(u)
 				}
@@ -170,7 +169,7 @@ func placedIn(ctx context.Context, f *Federation, cluster string) (all []drainpl
 }
 
 // memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.
-func (o *unjoinCommand) memberClient(ctx context.Context, f *Federation, name string) (kubernetes.Interface, error) {
+func (o *unjoinCommand) memberClient(ctx context.Context, f *client.Federation, name string) (kubernetes.Interface, error) {
 	config, err := o.member()
 	if config == nil && err == nil {
 		if config, err = f.StoredConfig(ctx, name); err == nil {
@@ -181,38 +180,6 @@ func (o *unjoinCommand) memberClient(ctx context.Context, f *Federation, name st
 		return nil, err
 	}
 	return kubernetes.NewForConfig(config)
-}
-
-// StoredConfig returns how to reach a cluster with the credential that the federation has of it.
-func (f *Federation) StoredConfig(ctx context.Context, name string) (*rest.Config, error) {
-	u, err := f.Dynamic.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	c, err := ClusterOf(u)
-	if err != nil {
-		return nil, err
-	}
-	if c.IsPull() {
-		return nil, errors.New("its agent connects to the federation, which has no credential of it: give --member-kubeconfig or --member-context")
-	}
-	if c.Spec.SecretRef == nil {
-		return nil, errors.New("the Cluster names no Secret")
-	}
-	secret, err := f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	local, err := credential.LocalAddresses()
-	if err != nil {
-		return nil, err
-	}
-	config, token, err := credential.Config(c, secret, local)
-	if err != nil {
-		return nil, err
-	}
-	config.BearerToken = token
-	return config, nil
 }
 
 // printResult prints what happened to the cluster and its workloads.

@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+
+	"federation/apiserver/apis/federation/v1beta1"
+)
+
+// FieldManager is who has changed the fields that a user changes by our tools.
+const FieldManager = "kubectl-federation"
+
+// DryRun is what kubectl's flag --dry-run says: that nothing is changed, and who says what would be.
+type DryRun string
+
+// Values of DryRun.
+const (
+	DryRunNone   DryRun = "none"
+	DryRunClient DryRun = "client"
+	DryRunServer DryRun = "server"
+)
+
+// Check returns an error unless it is one of these values.
+func (d DryRun) Check() error {
+	if !slices.Contains([]DryRun{DryRunNone, DryRunClient, DryRunServer}, d) {
+		return fmt.Errorf("--dry-run %q: must be none, client or server", d)
+	}
+	return nil
+}
+
+// Suffix returns kubectl's suffix of messages.
+func (d DryRun) Suffix() string {
+	return map[DryRun]string{DryRunClient: " (dry run)", DryRunServer: " (server dry run)"}[d]
+}
+
+// ChangeCluster changes a Cluster and writes it, if anything changed. It keeps concurrent changes by others.
+func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		before, err := f.Cluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		after = before.DeepCopy()
+		how(after)
+		patch, err := clusterPatch(before, after)
+		if err != nil {
+			return err
+		}
+		if changed = patch != nil; !changed || dry == DryRunClient {
+			return nil
+		}
+		o := metav1.PatchOptions{FieldManager: FieldManager}
+		if dry == DryRunServer {
+			o.DryRun = []string{metav1.DryRunAll}
+		}
+		_, err = f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
+		return err
+	})
+	return after, changed, err
+}
+
+// clusterPatch returns a merge patch for exactly this version; nil if nothing changes.
+func clusterPatch(before, after *v1beta1.Cluster) ([]byte, error) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil, nil
+	}
+	of := before.DeepCopy()
+	of.ResourceVersion = "" // so that the patch has it
+	was, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(was, is, was)
+}
+
+// Create creates an object of one of our own kinds, unless it is a dry run.
+func Create[T any](ctx context.Context, to dynamic.ResourceInterface, object *T, dry DryRun) (*T, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	o := metav1.CreateOptions{FieldManager: FieldManager}
+	if dry != DryRunNone {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	made, err := to.Create(ctx, &unstructured.Unstructured{Object: content}, o)
+	if err != nil {
+		return nil, err
+	}
+	return typed[T](made)
+}
+
+// Review asks the federation what would happen if clusters were lost.
+func (f *Federation) Review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
+	r := &v1beta1.FailoverReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReview"}, Spec: spec,
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := doRaw(ctx, f.REST.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(answer, r)
+	r.ManagedFields = nil // means nothing to users
+	return r, err
+}
+
+// Errors returns the errors that a server found in a request, by field, without its text about the object.
+func Errors(refused error) string {
+	var s apierrors.APIStatus
+	if !errors.As(refused, &s) || s.Status().Details == nil || len(s.Status().Details.Causes) == 0 {
+		return refused.Error()
+	}
+	var words []string
+	for _, cause := range s.Status().Details.Causes {
+		words = append(words, cause.Field+": "+cause.Message)
+	}
+	return strings.Join(words, "; ")
+}
