@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	explainplan "federation/controllers/explain/plan"
 	"federation/controllers/servicedns"
 	"federation/controllers/servicedns/plan"
 )
@@ -46,7 +47,7 @@ office         Behind,Failing   5m      reading the zone: dial tcp 192.0.2.53:53
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 	in := dnsExample()
-	view := viewDNS(in, plan.Records(in), func(plan.Object) bool { return true })
+	view := explainplan.ViewNames(in, plan.Records(in), func(plan.Object) bool { return true })
 	view.Providers = providers
 	text, err := json.Marshal(view)
 	if err != nil || !strings.Contains(string(text), `"providers":[{"name":"built-in","published":true,"reason":"Published",`) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	explainplan "federation/controllers/explain/plan"
 	"federation/controllers/servicedns/plan"
 )
 
@@ -41,13 +42,13 @@ func dnsExample() plan.Input {
 
 func TestDNSOnAScreen(t *testing.T) {
 	in := dnsExample()
-	view := viewDNS(in, plan.Records(in), func(plan.Object) bool { return true })
+	view := explainplan.ViewNames(in, plan.Records(in), func(plan.Object) bool { return true })
 	var out strings.Builder
 	printDNS(&out, view, seenAt)
 	golden(t, "testdata/dns.table", out.String())
 	out.Reset()
 	o := output("json")
-	if err := o.print(&out, viewDNS(in, plan.Records(in), func(o plan.Object) bool { return o.Kind == plan.KindIngress })); err != nil {
+	if err := o.print(&out, explainplan.ViewNames(in, plan.Records(in), func(o plan.Object) bool { return o.Kind == plan.KindIngress })); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/dns.json", out.String())
@@ -60,7 +61,7 @@ func TestDNSSaysWhichCheckFails(t *testing.T) {
 	target := plan.Target{Namespace: "shop", Address: "192.0.2.2", Check: in.Objects[0].Settings.HealthCheck.WithDefaults()}
 	in.Failing = map[string]plan.Failure{target.Key(): {Target: target.Key(), Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Why: "status 503"}}
 	var out strings.Builder
-	printDNS(&out, viewDNS(in, plan.Records(in), func(o plan.Object) bool { return o.Name == "web" }), seenAt)
+	printDNS(&out, explainplan.ViewNames(in, plan.Records(in), func(o plan.Object) bool { return o.Name == "web" }), seenAt)
 	if want := "      east-b  it fails the check HTTP 192.0.2.2:80/healthz from the federation since 2026-01-02T03:04:05Z (status 503): its addresses are out\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("%s\nwant %q", out.String(), want)
 	}

@@ -2,25 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/apis/phrase"
 	"federation/apiserver/client"
-	propagationplan "federation/controllers/propagation/plan"
+	"federation/controllers/explain"
+	explainplan "federation/controllers/explain/plan"
 )
 
 type explainCommand struct {
@@ -117,11 +111,11 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := gatherEvidence(ctx, f, word, name, o.timeout)
+	e, err := explain.Gather(ctx, f, word, name, o.timeout)
 	if err != nil {
 		return err
 	}
-	x := explain(e)
+	x := explainplan.Explain(e)
 	if o.output != "table" {
 		return o.output.print(o.Out, x)
 	}
@@ -129,150 +123,6 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if o.all {
 		rows = math.MaxInt
 	}
-	printExplanation(o.Out, x, rows, e.now)
+	printExplanation(o.Out, x, rows, e.Now)
 	return nil
-}
-
-// evidence is what explain has read.
-type evidence struct {
-	object   *unstructured.Unstructured
-	resource schema.GroupVersionResource
-	clusters []*v1beta1.Cluster
-	// policies are those of the object's namespace.
-	policies []*v1beta1.PlacementPolicy
-	// referrers are the possible referrers in the object's namespace, if it may go along with them.
-	referrers []*unstructured.Unstructured
-	// autoscalers are those at the federation that target the object.
-	autoscalers []*unstructured.Unstructured
-	// uid is the federation's.
-	uid string
-	// copies are the clusters' answers, by cluster.
-	copies map[string]answer
-	// across has the clusters' slices of each other; nil unless the object is a Service.
-	across *acrossEvidence
-	// routes has how the federation's load balancers serve it; nil unless the object is an Ingress.
-	routes *routesEvidence
-	now    time.Time
-}
-
-// answer is one cluster's answer about the object.
-type answer struct {
-	copy *unstructured.Unstructured // nil where there is none
-	err  error
-}
-
-// gatherEvidence reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
-func gatherEvidence(ctx context.Context, f *client.Federation, word, name string, timeout time.Duration) (e evidence, err error) {
-	resource, namespaced, err := f.Resource(word)
-	if err != nil {
-		return e, err
-	}
-	e.resource = resource
-	namespace := ""
-	if namespaced {
-		namespace = f.Namespace
-	}
-	if why := staysHere(resource, namespace, name); why != "" {
-		return e, errors.New(why)
-	}
-	if e.object, err = f.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return e, noSuchObject(ctx, f, resource, namespace, name, err)
-	}
-	if of := e.object.GetLabels()[v1beta1.RevisionOfLabel]; of != "" {
-		return e, fmt.Errorf("%s %q stays at the federation: it is a revision of a %s, which is what goes to clusters", resource.Resource, name, of)
-	}
-	if e.clusters, err = f.Clusters(ctx); err != nil {
-		return e, err
-	}
-	if e.policies, err = f.Policies(ctx, namespace); err != nil {
-		return e, err
-	}
-	if e.uid, err = f.UID(ctx); err != nil {
-		return e, err
-	}
-	if err := errors.Join(gatherReferrers(ctx, f, &e), gatherAutoscalers(ctx, f, &e)); err != nil {
-		return e, err
-	}
-	m := client.NewMembers(f, timeout)
-	e.copies, err = client.AskEach(ctx, e.clusters, func(c *v1beta1.Cluster) answer {
-		u, err := m.Get(ctx, c.Name, resource, namespace, name)
-		return answer{u, err}
-	})
-	if err != nil {
-		return e, err
-	}
-	if resource.GroupResource() == servicesResource.GroupResource() {
-		if e.across, err = gatherAcross(ctx, f, &e, m); err != nil {
-			return e, err
-		}
-	}
-	if resource.GroupResource() == ingressesResource.GroupResource() {
-		if e.routes, err = gatherRoutes(ctx, f, &e); err != nil {
-			return e, err
-		}
-	}
-	e.now = time.Now()
-	return e, ctx.Err()
-}
-
-// gatherReferrers reads what may take a Secret, a ServiceAccount or, if a policy does that, a ConfigMap along.
-func gatherReferrers(ctx context.Context, f *client.Federation, e *evidence) error {
-	takes := slices.ContainsFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Spec.PropagateReferences })
-	if !v1beta1.Confined(e.resource.GroupResource()) && (e.object.GetKind() != "ConfigMap" || !takes) {
-		return nil
-	}
-	for _, r := range v1beta1.Referrers {
-		if v1beta1.FederatedKindOf(r.Resource.GroupResource()) == nil {
-			continue // pods are only in clusters
-		}
-		err := client.ListPages(ctx, f.Dynamic.Resource(r.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-			e.referrers = append(e.referrers, u)
-			return nil
-		})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-var autoscalerRow = propagationplan.KindOf(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"))
-
-// gatherAutoscalers reads the autoscalers of a workload, if the user may: the explanation works without them.
-func gatherAutoscalers(ctx context.Context, f *client.Federation, e *evidence) error {
-	if k := v1beta1.FederatedKindOf(e.resource.GroupResource()); k == nil || k.Preferences == "" {
-		return nil
-	}
-	err := client.ListPages(ctx, f.Dynamic.Resource(autoscalerRow.Resource).Namespace(e.object.GetNamespace()), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-		kind, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
-		name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
-		if kind == e.object.GetKind() && name == e.object.GetName() {
-			e.autoscalers = append(e.autoscalers, u)
-		}
-		return nil
-	})
-	if apierrors.IsForbidden(err) {
-		return nil
-	}
-	return err
-}
-
-// noSuchObject adds the existing objects to a "not found".
-func noSuchObject(ctx context.Context, f *client.Federation, resource schema.GroupVersionResource, namespace, name string, err error) error {
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	page, listErr := f.Metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: client.PageSize})
-	if listErr != nil {
-		return err
-	}
-	var names []string
-	for _, o := range page.Items {
-		names = append(names, o.Name)
-	}
-	where := ""
-	if namespace != "" {
-		where = " in namespace " + namespace
-	}
-	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, phrase.Some(names))
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/phrase"
+	explainplan "federation/controllers/explain/plan"
 )
 
 func agoOrDash(since *metav1.Time, now time.Time) string {
@@ -21,8 +22,8 @@ func agoOrDash(since *metav1.Time, now time.Time) string {
 }
 
 // printExplanation prints a table of at most `rows` rows, then the reasons.
-func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
-	tell(out, "%s\n", x.headline())
+func printExplanation(out io.Writer, x *explainplan.Explanation, rows int, now time.Time) {
+	tell(out, "%s\n", headline(x))
 	if x.NotPropagated != nil {
 		tell(out, "Not as desired for %s (%s): %s\n", phrase.Since(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
@@ -32,10 +33,10 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	for _, n := range x.Notes {
 		tell(out, "Note: %s\n", n)
 	}
-	shown, rest := x.splitRows(rows)
+	shown, rest := splitRows(x, rows)
 	if len(shown) > 0 {
 		tell(out, "\n")
-		x.printTable(out, shown, now)
+		printExplanationTable(out, x, shown, now)
 	}
 	printReasons(out, shown, rest)
 	printAcross(out, x.Across, rows)
@@ -48,7 +49,7 @@ func printExplanation(out io.Writer, x *explanation, rows int, now time.Time) {
 	}
 }
 
-func (x *explanation) headline() string {
+func headline(x *explainplan.Explanation) string {
 	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
 	if x.Replicas != nil {
 		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", phrase.Count(*x.Replicas, "replica"), x.Placed, x.Ready))
@@ -72,9 +73,9 @@ func (x *explanation) headline() string {
 
 // splitRows returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not
 // all fit.
-func (x *explanation) splitRows(rows int) (shown, rest []clusterExplanation) {
+func splitRows(x *explainplan.Explanation, rows int) (shown, rest []explainplan.ClusterExplanation) {
 	for _, c := range x.Clusters {
-		if c.Copy == copyNone && c.Home == 0 && rows < len(x.Clusters) {
+		if c.Copy == explainplan.CopyNone && c.Home == 0 && rows < len(x.Clusters) {
 			rest = append(rest, c)
 		} else {
 			shown = append(shown, c)
@@ -83,16 +84,16 @@ func (x *explanation) splitRows(rows int) (shown, rest []clusterExplanation) {
 	if len(shown) <= rows {
 		return shown, rest
 	}
-	slices.SortStableFunc(shown, func(a, b clusterExplanation) int { return a.rank() - b.rank() })
+	slices.SortStableFunc(shown, func(a, b explainplan.ClusterExplanation) int { return clusterRank(a) - clusterRank(b) })
 	rest = append(rest, shown[rows:]...)
 	shown = shown[:rows]
-	slices.SortFunc(shown, func(a, b clusterExplanation) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(shown, func(a, b explainplan.ClusterExplanation) int { return strings.Compare(a.Name, b.Name) })
 	return shown, rest
 }
 
-func (c *clusterExplanation) rank() int {
+func clusterRank(c explainplan.ClusterExplanation) int {
 	switch {
-	case c.Copy != copyInSync && c.Copy != copyNone:
+	case c.Copy != explainplan.CopyInSync && c.Copy != explainplan.CopyNone:
 		return 0
 	case c.WaitsFor != "":
 		return 1
@@ -100,14 +101,14 @@ func (c *clusterExplanation) rank() int {
 	return 2
 }
 
-func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now time.Time) {
+func printExplanationTable(out io.Writer, x *explainplan.Explanation, shown []explainplan.ClusterExplanation, now time.Time) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	counted := slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Completions != nil })
+	counted := slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Completions != nil })
 	done := func(s string) string { return map[bool]string{true: "\t" + s}[counted] }
 	tell(w, "CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
 	for i := range shown {
 		c := &shown[i]
-		wanted, there, ready := c.numberCells(x.Replicas != nil)
+		wanted, there, ready := numberCells(c, x.Replicas != nil)
 		gen := "-"
 		if c.Generation > 0 {
 			gen = fmt.Sprint(c.Generation)
@@ -115,20 +116,20 @@ func (x *explanation) printTable(out io.Writer, shown []clusterExplanation, now 
 				gen = fmt.Sprintf("%d (%d seen)", c.Generation, c.ObservedGeneration)
 			}
 		}
-		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(c.jobProgress()), c.Copy, gen, agoOrDash(c.Since, now), shortText(c.WaitsFor))
+		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(jobProgress(c)), c.Copy, gen, agoOrDash(c.Since, now), shortText(c.WaitsFor))
 	}
 	_ = w.Flush() // nobody reads the error
-	if x.Replicas != nil && slices.ContainsFunc(shown, func(c clusterExplanation) bool { return c.Overflow > 0 }) {
+	if x.Replicas != nil && slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Overflow > 0 }) {
 		tell(out, "DESIRED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
 	}
 }
 
 // numberCells returns a cluster's cells.
-func (c *clusterExplanation) numberCells(divided bool) (wanted, there, ready string) {
+func numberCells(c *explainplan.ClusterExplanation, divided bool) (wanted, there, ready string) {
 	if !divided {
 		yes := map[bool]string{true: "yes", false: "no"}
 		wanted, there, ready = yes[c.Desired > 0], "-", "-"
-		if c.Current != nil || c.Copy == copyNone || c.Copy == copyMissing {
+		if c.Current != nil || c.Copy == explainplan.CopyNone || c.Copy == explainplan.CopyMissing {
 			there = yes[c.Current != nil]
 		}
 		return wanted, there, ready
@@ -155,7 +156,7 @@ func shortText(s string) string {
 }
 
 // printReasons prints the reasons, once for all clusters with the same one.
-func printReasons(out io.Writer, shown, rest []clusterExplanation) {
+func printReasons(out io.Writer, shown, rest []explainplan.ClusterExplanation) {
 	groups := groupByState(shown)
 	if len(groups) > 0 {
 		tell(out, "\nWhy:\n")
@@ -177,7 +178,7 @@ type group struct {
 	why   string
 }
 
-func groupByState(clusters []clusterExplanation) (groups []group) {
+func groupByState(clusters []explainplan.ClusterExplanation) (groups []group) {
 	for _, c := range clusters {
 		why := strings.Join(c.Reasons, "; ")
 		if why == "" {
@@ -190,4 +191,12 @@ func groupByState(clusters []clusterExplanation) (groups []group) {
 		groups[i].names = append(groups[i].names, c.Name)
 	}
 	return groups
+}
+
+// jobProgress returns the cluster's progress of a Job.
+func jobProgress(c *explainplan.ClusterExplanation) string {
+	if c.Completions == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", c.Succeeded, *c.Completions)
 }

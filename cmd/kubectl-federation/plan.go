@@ -70,7 +70,7 @@ func (o *planCommand) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	print, ok := map[string]func(io.Writer, apportion.Result) error{"table": printTable, "json": printJSON, "yaml": printYAML}[o.output]
+	print, ok := map[string]func(io.Writer, apportion.Result) error{"table": printPlan, "json": printJSON, "yaml": printYAML}[o.output]
 	if !ok {
 		return fmt.Errorf("--output %q: must be table, json or yaml", o.output)
 	}
@@ -202,7 +202,7 @@ func printYAML(out io.Writer, r apportion.Result) error {
 	return err
 }
 
-func printTable(out io.Writer, r apportion.Result) error {
+func printPlan(out io.Writer, r apportion.Result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	tell(w, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY\n")
 	names := make([]string, 0, len(r.Plan))

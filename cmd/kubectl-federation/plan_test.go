@@ -93,7 +93,7 @@ func TestPlanReplicasAsYAML(t *testing.T) {
 
 func TestPlanReplicasAsTable(t *testing.T) {
 	var out strings.Builder
-	err := printTable(&out, apportion.Result{
+	err := printPlan(&out, apportion.Result{
 		Plan: map[string]int64{"west": 10, "east-a": 20}, Overflow: map[string]int64{"west": 7}, Unschedulable: 3,
 		Reasons: map[string][]string{"west": {"one", "two"}},
 	})

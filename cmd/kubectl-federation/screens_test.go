@@ -23,6 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	drainplan "federation/controllers/drain/plan"
+	explainplan "federation/controllers/explain/plan"
 )
 
 func roomy(name string, at string) *v1beta1.Cluster {
@@ -48,7 +49,7 @@ func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *
 		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
 		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Rejected","message":%q,"lastTransitionTime":%q}]}}`,
 			i, state, message, since))
-		s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
+		s.addObject(&k, u, explainplan.ConditionOf(u, v1beta1.ConditionPropagated))
 	}
 	s.Kinds = append(s.Kinds, k)
 	s.summarize()

@@ -17,6 +17,8 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
+	"federation/controllers/explain"
+	explainplan "federation/controllers/explain/plan"
 	propagationplan "federation/controllers/propagation/plan"
 )
 
@@ -103,7 +105,7 @@ func readStatus(ctx context.Context, f *client.Federation) (*status, error) {
 	if s.Components, err = f.Components(ctx); err != nil {
 		return nil, err
 	}
-	if s.LoadBalancers, err = balancers(ctx, f); err != nil {
+	if s.LoadBalancers, err = explain.LoadBalancers(ctx, f); err != nil {
 		return nil, err
 	}
 	clusters, err := f.Clusters(ctx)
@@ -134,7 +136,7 @@ func countKind(ctx context.Context, f *client.Federation, s *status, r schema.Gr
 	} else {
 		err = client.ListPages(ctx, f.Dynamic.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
 			if isFederated(r, u.GetNamespace(), u.GetName()) {
-				s.addObject(&k, u, conditionOf(u, v1beta1.ConditionPropagated))
+				s.addObject(&k, u, explainplan.ConditionOf(u, v1beta1.ConditionPropagated))
 			}
 			return nil
 		})
@@ -164,7 +166,7 @@ func countMetadata(ctx context.Context, f *client.Federation, s *status, r schem
 		if isFederated(r, item.GetNamespace(), item.GetName()) && hasOurFinalizer(item) {
 			noted := &unstructured.Unstructured{}
 			noted.SetAnnotations(item.GetAnnotations())
-			s.addObject(k, item, conditionOf(noted, v1beta1.ConditionPropagated))
+			s.addObject(k, item, explainplan.ConditionOf(noted, v1beta1.ConditionPropagated))
 		}
 	})
 }

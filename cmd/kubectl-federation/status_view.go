@@ -16,6 +16,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
 	"federation/apiserver/client"
+	explainplan "federation/controllers/explain/plan"
 )
 
 // status is the state of the whole federation, as -o json and yaml print it.
@@ -34,7 +35,7 @@ type status struct {
 	// DNSProviders are those that hold the zone; none if that is not published.
 	DNSProviders []v1beta1.DNSProvider `json:"dnsProviders,omitempty"`
 	// LoadBalancers are the federation's own; none if the user may not see their Leases.
-	LoadBalancers []balancerView `json:"loadBalancers,omitempty"`
+	LoadBalancers []explainplan.LoadBalancer `json:"loadBalancers,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
 	// OutOfSync are the objects that are not as desired in all clusters, longest first.
@@ -103,7 +104,7 @@ func (k *kindStatus) countObject(o metav1.Object) {
 }
 
 // addObject counts an object, and lists it if its condition c says that it is not as desired.
-func (s *status) addObject(k *kindStatus, u metav1.Object, c *condition) {
+func (s *status) addObject(k *kindStatus, u metav1.Object, c *explainplan.Condition) {
 	k.countObject(u)
 	one := objectStatus{Kind: k.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	switch {

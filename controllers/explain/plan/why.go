@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"slices"
@@ -44,19 +44,19 @@ func (d *decision) policyName() string {
 
 // replayDecision runs the placement controller's own functions on what was read. It does not know what other objects have taken
 // of the room since the clusters reported it.
-func replayDecision(e evidence) decision {
-	o, err := scheduler.Read(e.object)
+func replayDecision(e Evidence) decision {
+	o, err := scheduler.Read(e.Object)
 	if err != nil {
 		return decision{reasons: map[string][]string{}, notes: []string{err.Error()}}
 	}
-	w := scheduler.NewWorld(e.clusters, e.policies)
+	w := scheduler.NewWorld(e.Clusters, e.Policies)
 	w.SecretsEverywhere = o.Current != nil && o.Current.Everywhere // counts only if nothing refers to it
-	followReferrers(&o, w, e.referrers)
-	d := scheduler.Decide(o, w, e.now)
+	followReferrers(&o, w, e.Referrers)
+	d := scheduler.Decide(o, w, e.Now)
 	out := decision{reasons: d.Reasons, notes: d.Notes, policy: w.Policy(&o), divided: o.Divided || d.Placement.Inputs != "", keeps: d.KeepsReplicas}
 	if d.None {
-		named := e.isDefinition() && len(customkindsplan.Wanted([]customkindsplan.Definition{customkindsplan.Read(e.object)}, e.policies)) > 0
-		out.everywhere = named || v1beta1.FederatedKindOf(e.resource.GroupResource()) != nil
+		named := e.isDefinition() && len(customkindsplan.Wanted([]customkindsplan.Definition{customkindsplan.Read(e.Object)}, e.Policies)) > 0
+		out.everywhere = named || v1beta1.FederatedKindOf(e.Resource.GroupResource()) != nil
 		out.reasons = explainUngoverned(e, out.everywhere)
 	}
 	return out
@@ -99,20 +99,20 @@ func followReferrers(o *scheduler.Object, w *scheduler.World, referrers []*unstr
 }
 
 // explainUngoverned explains where an object without a rule goes.
-func explainUngoverned(e evidence, everywhere bool) map[string][]string {
+func explainUngoverned(e Evidence, everywhere bool) map[string][]string {
 	reasons := map[string][]string{}
-	_, selecting := e.object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
-	for _, c := range e.clusters {
+	_, selecting := e.Object.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]
+	for _, c := range e.Clusters {
 		switch {
 		case !everywhere:
 			reasons[c.Name] = []string{"no policy names the kind: it goes nowhere"}
-		case c.RefusesNamespace(e.object.GetNamespace()) != "":
-			reasons[c.Name] = []string{c.RefusesNamespace(e.object.GetNamespace())}
+		case c.RefusesNamespace(e.Object.GetNamespace()) != "":
+			reasons[c.Name] = []string{c.RefusesNamespace(e.Object.GetNamespace())}
 		case e.isDefinition():
 			reasons[c.Name] = []string{"a policy names the kind: its definition goes to every cluster"}
 		case !selecting:
 			reasons[c.Name] = []string{"no policy selects it: it goes to every cluster"}
-		case propagationplan.Selected(e.object, c.Labels):
+		case propagationplan.Selected(e.Object, c.Labels):
 			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " selects the cluster"}
 		default:
 			reasons[c.Name] = []string{"its annotation " + v1beta1.ClusterSelectorAnnotation + " does not select the cluster"}
@@ -122,52 +122,52 @@ func explainUngoverned(e evidence, everywhere bool) map[string][]string {
 }
 
 // desiredNow returns what propagation wants in a cluster.
-func (e *evidence) desiredNow(c *v1beta1.Cluster) propagationplan.Desired {
+func (e *Evidence) desiredNow(c *v1beta1.Cluster) propagationplan.Desired {
 	siblings := map[string]*unstructured.Unstructured{}
-	for name, a := range e.copies {
-		if a.copy != nil && name != c.Name {
-			siblings[name] = a.copy
+	for name, a := range e.Copies {
+		if a.Copy != nil && name != c.Name {
+			siblings[name] = a.Copy
 		}
 	}
 	t := e.targetOf(c)
 	t.Siblings, t.Scaled = siblings, e.isAutoscaled(c)
-	return propagationplan.Desire(e.sourceOf(e.kindOf(), e.object), t)
+	return propagationplan.Desire(e.sourceOf(e.kindOf(), e.Object), t)
 }
 
-func (e *evidence) targetOf(c *v1beta1.Cluster) propagationplan.Target {
-	return propagationplan.Target{Cluster: c, Federation: e.uid, Have: e.copies[c.Name].copy}
+func (e *Evidence) targetOf(c *v1beta1.Cluster) propagationplan.Target {
+	return propagationplan.Target{Cluster: c, Federation: e.UID, Have: e.Copies[c.Name].Copy}
 }
 
 // sourceOf returns an object with the policy that governs it.
-func (e *evidence) sourceOf(kind *propagationplan.Kind, u *unstructured.Unstructured) propagationplan.Source {
+func (e *Evidence) sourceOf(kind *propagationplan.Kind, u *unstructured.Unstructured) propagationplan.Source {
 	s := propagationplan.Source{Kind: kind, Object: u, Placement: propagationplan.Read(u)}
 	if s.Placement != nil {
-		i := slices.IndexFunc(e.policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == s.Placement.Policy })
+		i := slices.IndexFunc(e.Policies, func(p *v1beta1.PlacementPolicy) bool { return p.Name == s.Placement.Policy })
 		if i >= 0 {
-			s.Policy = e.policies[i]
+			s.Policy = e.Policies[i]
 		}
 	}
 	return s
 }
 
 // isAutoscaled reports whether an autoscaler of the federation scales the object in a cluster.
-func (e *evidence) isAutoscaled(c *v1beta1.Cluster) bool {
-	return slices.ContainsFunc(e.autoscalers, func(u *unstructured.Unstructured) bool {
-		return e.sourceOf(autoscalerRow, u).Comes(propagationplan.Target{Cluster: c, Federation: e.uid})
+func (e *Evidence) isAutoscaled(c *v1beta1.Cluster) bool {
+	return slices.ContainsFunc(e.Autoscalers, func(u *unstructured.Unstructured) bool {
+		return e.sourceOf(AutoscalerKind, u).Comes(propagationplan.Target{Cluster: c, Federation: e.UID})
 	})
 }
 
 // isDefinition: the object is a CustomResourceDefinition.
-func (e *evidence) isDefinition() bool {
-	return e.resource.GroupResource() == propagationplan.CustomResourceDefinitions.Resource.GroupResource()
+func (e *Evidence) isDefinition() bool {
+	return e.Resource.GroupResource() == propagationplan.CustomResourceDefinitions.Resource.GroupResource()
 }
 
 // kindOf returns the object's kind in the table of propagated kinds, which has no custom kinds.
-func (e *evidence) kindOf() *propagationplan.Kind {
-	if row := propagationplan.KindOf(e.resource); row != nil {
+func (e *Evidence) kindOf() *propagationplan.Kind {
+	if row := propagationplan.KindOf(e.Resource); row != nil {
 		return row
 	}
-	custom := propagationplan.CustomKind(e.resource, e.object.GetKind())
+	custom := propagationplan.CustomKind(e.Resource, e.Object.GetKind())
 	return &custom
 }
 

@@ -7,17 +7,18 @@ import (
 	"text/tabwriter"
 
 	"federation/apiserver/apis/phrase"
+	explainplan "federation/controllers/explain/plan"
 )
 
-func (v *slicesView) rank() int {
-	if v.State == copyInSync {
+func sliceRank(v explainplan.SliceView) int {
+	if v.State == explainplan.CopyInSync {
 		return 1
 	}
 	return 0
 }
 
 // printAcross prints a table of at most `rows` rows; problems first if not all fit.
-func printAcross(out io.Writer, x *acrossExplanation, rows int) {
+func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
 	if x == nil || len(x.Slices)+len(x.Untold) == 0 && !x.Disabled && x.Unknown == "" {
 		return
 	}
@@ -30,7 +31,7 @@ func printAcross(out io.Writer, x *acrossExplanation, rows int) {
 	}
 	shown := slices.Clone(x.Slices)
 	if len(shown) > rows {
-		slices.SortStableFunc(shown, func(a, b slicesView) int { return a.rank() - b.rank() })
+		slices.SortStableFunc(shown, func(a, b explainplan.SliceView) int { return sliceRank(a) - sliceRank(b) })
 		shown = shown[:rows]
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

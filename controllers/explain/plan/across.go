@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"cmp"
@@ -15,19 +15,19 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// acrossExplanation describes the slices of other clusters of a Service.
-type acrossExplanation struct {
+// AcrossExplanation describes the slices of other clusters of a Service.
+type AcrossExplanation struct {
 	// Disabled: the federation runs with --cross-cluster-endpoints=false.
 	Disabled bool `json:"disabled,omitempty"`
 	// Unknown is why the desired slices are unknown.
-	Unknown string       `json:"unknown,omitempty"`
-	Slices  []slicesView `json:"slices,omitempty"`
+	Unknown string      `json:"unknown,omitempty"`
+	Slices  []SliceView `json:"slices,omitempty"`
 	// Untold are clusters with the Service that no other cluster has slices of.
-	Untold []untold `json:"untold,omitempty"`
+	Untold []Untold `json:"untold,omitempty"`
 }
 
-// slicesView is one EndpointSlice, there or missing.
-type slicesView struct {
+// SliceView is one EndpointSlice, there or missing.
+type SliceView struct {
 	// Cluster has the slice; Source is the cluster that it is of, "" if Cluster does not answer.
 	Cluster string `json:"cluster"`
 	Source  string `json:"source,omitempty"`
@@ -36,33 +36,33 @@ type slicesView struct {
 	Addresses []string  `json:"addresses,omitempty"`
 	Ready     bool      `json:"ready"`
 	Weight    int       `json:"weight,omitempty"`
-	State     copyState `json:"state"`
+	State     CopyState `json:"state"`
 	Why       string    `json:"why,omitempty"`
 }
 
-type untold struct {
+type Untold struct {
 	Cluster string `json:"cluster,omitempty"`
 	Why     string `json:"why"`
 }
 
 // explainAcross compares the present slices with the desired ones. It is pure.
-func explainAcross(e evidence, clusters []clusterExplanation) *acrossExplanation {
-	a, p := e.across, servicednsplan.Records(e.across.world)
-	x := &acrossExplanation{Disabled: a.off}
-	if a.unknown != nil {
-		x.Unknown = a.unknown.Error()
+func explainAcross(e Evidence, clusters []ClusterExplanation) *AcrossExplanation {
+	a, p := e.Across, servicednsplan.Records(e.Across.World)
+	x := &AcrossExplanation{Disabled: a.Off}
+	if a.Unknown != nil {
+		x.Unknown = a.Unknown.Error()
 	}
 	why, whole := clusterStandings(p)
 	for i := range clusters {
 		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], p.Offers, why)...)
 		name := clusters[i].Name
 		offered := slices.ContainsFunc(p.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == name })
-		if clusters[i].Desired > 0 && !offered && !a.off && a.unknown == nil && whole == "" {
-			x.Untold = append(x.Untold, untold{name, cmp.Or(why[name], "it has no load balancer yet")})
+		if clusters[i].Desired > 0 && !offered && !a.Off && a.Unknown == nil && whole == "" {
+			x.Untold = append(x.Untold, Untold{name, cmp.Or(why[name], "it has no load balancer yet")})
 		}
 	}
-	if whole != "" && !a.off {
-		x.Untold = append(x.Untold, untold{Why: whole})
+	if whole != "" && !a.Off {
+		x.Untold = append(x.Untold, Untold{Why: whole})
 	}
 	return x
 }
@@ -86,51 +86,51 @@ func clusterStandings(p servicednsplan.Plan) (why map[string]string, whole strin
 }
 
 // clusterSlices returns the present and the desired slices of one cluster. why has reasons by cluster.
-func (a *acrossEvidence) clusterSlices(e evidence, c *clusterExplanation, offers []servicednsplan.Offer, why map[string]string) (all []slicesView) {
-	answer, in := a.slices[c.Name], crossclusterplan.Input{Member: c.Name, Federation: e.uid, Offers: offers}
-	if answer.err != nil {
+func (a *AcrossEvidence) clusterSlices(e Evidence, c *ClusterExplanation, offers []servicednsplan.Offer, why map[string]string) (all []SliceView) {
+	answer, in := a.Slices[c.Name], crossclusterplan.Input{Member: c.Name, Federation: e.UID, Offers: offers}
+	if answer.Err != nil {
 		if c.Desired > 0 {
-			all = append(all, slicesView{Cluster: c.Name, State: copyUnreadable, Why: answer.err.Error()})
-			if c.Copy == copyUnreachable {
-				all[0].State, all[0].Why = copyUnreachable, "it keeps what it has been told"
+			all = append(all, SliceView{Cluster: c.Name, State: CopyUnreadable, Why: answer.Err.Error()})
+			if c.Copy == CopyUnreachable {
+				all[0].State, all[0].Why = CopyUnreachable, "it keeps what it has been told"
 			}
 		}
 		return all
 	}
-	in.Have = answer.slices
-	if u := e.copies[c.Name].copy; u != nil && isOurCopy(u, e.uid) && !a.off {
+	in.Have = answer.Slices
+	if u := e.Copies[c.Name].Copy; u != nil && isOurCopy(u, e.UID) && !a.Off {
 		in.Service = &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, in.Service); err != nil {
-			return []slicesView{{Cluster: c.Name, State: copyUnreadable, Why: err.Error()}}
+			return []SliceView{{Cluster: c.Name, State: CopyUnreadable, Why: err.Error()}}
 		}
 	}
 	operations := crossclusterplan.Operate(in)
-	if a.unknown != nil {
+	if a.Unknown != nil {
 		operations = nil
 	}
 	for _, s := range in.Have {
-		all = append(all, viewSlice(c.Name, s, copyInSync))
+		all = append(all, viewSlice(c.Name, s, CopyInSync))
 	}
 	for _, op := range operations {
-		i := slices.IndexFunc(all, func(v slicesView) bool { return v.Name == op.Slice.Name })
+		i := slices.IndexFunc(all, func(v SliceView) bool { return v.Name == op.Slice.Name })
 		switch op.Verb {
 		case crossclusterplan.Create:
-			all = append(all, viewSlice(c.Name, op.Slice, copyMissing))
+			all = append(all, viewSlice(c.Name, op.Slice, CopyMissing))
 		case crossclusterplan.Update:
-			all[i].State = copyBehind
+			all[i].State = CopyBehind
 		case crossclusterplan.Delete:
-			all[i].State = copyLeaving
+			all[i].State = CopyLeaving
 		}
 	}
 	for i := range all {
 		all[i].Why = a.waitReason(&all[i], why)
 	}
-	slices.SortFunc(all, func(x, y slicesView) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, func(x, y SliceView) int { return strings.Compare(x.Name, y.Name) })
 	return all
 }
 
-func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state copyState) slicesView {
-	v := slicesView{Cluster: cluster, Source: s.Labels[v1beta1.SourceClusterLabel], Name: s.Name, State: state}
+func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state CopyState) SliceView {
+	v := SliceView{Cluster: cluster, Source: s.Labels[v1beta1.SourceClusterLabel], Name: s.Name, State: state}
 	v.Weight, _ = strconv.Atoi(s.Annotations[v1beta1.WeightAnnotation])
 	for _, e := range s.Endpoints {
 		v.Addresses = append(v.Addresses, e.Addresses...)
@@ -140,26 +140,26 @@ func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state copyState) sl
 }
 
 // waitReason returns what a slice waits for, or why none of it is ready.
-func (a *acrossEvidence) waitReason(v *slicesView, of map[string]string) string {
+func (a *AcrossEvidence) waitReason(v *SliceView, of map[string]string) string {
 	switch v.State {
-	case copyInSync:
+	case CopyInSync:
 		if v.Ready {
 			return ""
 		}
 		return of[v.Source]
-	case copyLeaving:
+	case CopyLeaving:
 		return "to be taken away"
 	}
-	for _, event := range a.events {
+	for _, event := range a.Events {
 		_, why, ofThis := strings.Cut(event.Message, strconv.Quote(v.Name)+": ")
 		if event.Reason == v1beta1.EventSliceRejected && ofThis && strings.HasPrefix(event.Message, v.Cluster+": ") {
 			return why
 		}
-		if event.Reason == v1beta1.EventMissingPermissions && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, slicesResource.Resource) {
+		if event.Reason == v1beta1.EventMissingPermissions && event.InvolvedObject.Name == v.Cluster && strings.Contains(event.Message, Slices.Resource) {
 			return event.Message
 		}
 	}
-	if v.State == copyBehind && len(a.world.Resolved) > 0 {
+	if v.State == CopyBehind && len(a.World.Resolved) > 0 {
 		return "to be written, as its host names are looked up from here"
 	}
 	return "to be written"

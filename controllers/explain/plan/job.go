@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -12,24 +12,24 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// jobRound is the round of a Job, from the second on: completions that its copies, all complete, had left undone are
+// JobRound is the round of a Job, from the second on: completions that its copies, all complete, had left undone are
 // divided again.
-type jobRound struct {
+type JobRound struct {
 	propagationplan.Round
 	// Completions are those that are divided in this round.
 	Completions int64 `json:"completions"`
 }
 
 // jobRoundOf reads the round; nil in the first, and for objects that are no Job with a number of completions.
-func jobRoundOf(o *unstructured.Unstructured) *jobRound {
+func jobRoundOf(o *unstructured.Unstructured) *JobRound {
 	all, r := completionsOf(o), propagationplan.RoundOf(o)
 	if all == nil || r.Number < 2 {
 		return nil
 	}
-	return &jobRound{r, *all - r.Succeeded}
+	return &JobRound{r, *all - r.Succeeded}
 }
 
-func (r *jobRound) String() string {
+func (r *JobRound) String() string {
 	failed := ""
 	if r.Failed > 0 {
 		failed = fmt.Sprintf("; %s failed before", phrase.Count(r.Failed, "pod"))
@@ -47,13 +47,13 @@ func completionsOf(o *unstructured.Unstructured) *int64 {
 }
 
 // setCompletions sets how many completions of a Job's current round the cluster should do, and how many it has done.
-func (one *clusterExplanation) setCompletions(e evidence, c *v1beta1.Cluster) {
-	answer := e.copies[c.Name]
-	if completionsOf(e.object) == nil || answer.err != nil || one.Copy == copyConflict {
+func (one *ClusterExplanation) setCompletions(e Evidence, c *v1beta1.Cluster) {
+	answer := e.Copies[c.Name]
+	if completionsOf(e.Object) == nil || answer.Err != nil || one.Copy == CopyConflict {
 		return
 	}
-	of := answer.copy
-	if of == nil || propagationplan.Outlived(propagationplan.SourceOf(e.object), of) {
+	of := answer.Copy
+	if of == nil || propagationplan.Outlived(propagationplan.SourceOf(e.Object), of) {
 		wish := e.desiredFromScratch(c)
 		if wish.Presence != propagationplan.Present {
 			return
@@ -65,16 +65,8 @@ func (one *clusterExplanation) setCompletions(e evidence, c *v1beta1.Cluster) {
 }
 
 // desiredFromScratch returns what propagation wants in a cluster once nothing is there any more.
-func (e evidence) desiredFromScratch(c *v1beta1.Cluster) propagationplan.Desired {
-	e.copies = maps.Clone(e.copies)
-	delete(e.copies, c.Name)
+func (e Evidence) desiredFromScratch(c *v1beta1.Cluster) propagationplan.Desired {
+	e.Copies = maps.Clone(e.Copies)
+	delete(e.Copies, c.Name)
 	return e.desiredNow(c)
-}
-
-// jobProgress returns the cluster's progress of a Job.
-func (c *clusterExplanation) jobProgress() string {
-	if c.Completions == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d/%d", c.Succeeded, *c.Completions)
 }

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"time"
@@ -8,19 +8,19 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// condition is one condition of a federated object.
-type condition struct {
+// Condition is one condition of a federated object.
+type Condition struct {
 	Status, Reason, Message string
 	Since                   time.Time
 }
 
-// conditionOf returns the condition of a type, or nil.
-func conditionOf(u *unstructured.Unstructured, kind string) *condition {
+// ConditionOf returns the condition of a type, or nil.
+func ConditionOf(u *unstructured.Unstructured, kind string) *Condition {
 	c := v1beta1.ConditionOf(u, kind)
 	if c == nil {
 		return nil
 	}
 	text := func(key string) string { s, _ := c[key].(string); return s }
 	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero if unknown
-	return &condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
+	return &Condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
 }

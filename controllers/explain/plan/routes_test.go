@@ -1,7 +1,6 @@
-package main
+package plan
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,12 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	k8stesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	loadbalancerplan "federation/controllers/loadbalancer/plan"
@@ -45,7 +40,7 @@ const eastSays, westSays = `{"region":"east","zone":"a","addresses":["192.0.2.80
 
 // frontEvidence has an Ingress whose Service is in five clusters: one serves in each of two regions, one more there is drained, one is lost,
 // and one has no endpoint ready; a sixth has nothing of it. Of four load balancers one has died, and one does not reach a cluster.
-func frontEvidence(t *testing.T) evidence {
+func frontEvidence(t *testing.T) Evidence {
 	t.Helper()
 	at := func(name, region string, lostFor time.Duration) *v1beta1.Cluster {
 		c := clusterAt(name, lostFor)
@@ -71,116 +66,44 @@ func frontEvidence(t *testing.T) evidence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &routesEvidence{ingress: &networkingv1.Ingress{}, missing: []string{"www"}, world: loadbalancerplan.World{Services: map[string]*corev1.Service{"shop/web": {}}}}
-	r.names = servicednsplan.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true, Objects: []servicednsplan.Object{o}}
+	r := &RoutesEvidence{Ingress: &networkingv1.Ingress{}, Missing: []string{"www"}, World: loadbalancerplan.World{Services: map[string]*corev1.Service{"shop/web": {}}}}
+	r.Names = servicednsplan.Input{Federation: "fed", Zone: "example.com.", Explain: true, Offers: true, Objects: []servicednsplan.Object{o}}
 	for _, c := range clusters {
-		r.names.Clusters = append(r.names.Clusters, servicednsplan.ClusterOf(c, nil))
+		r.Names.Clusters = append(r.Names.Clusters, servicednsplan.ClusterOf(c, nil))
 	}
 	bank := &networkingv1.Ingress{}
-	for text, into := range map[string]any{frontIngress: r.ingress, bankIngress: bank, webService: r.world.Services["shop/web"]} {
+	for text, into := range map[string]any{frontIngress: r.Ingress, bankIngress: bank, webService: r.World.Services["shop/web"]} {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fromJSON(t, text).Object, into); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.world.Ingresses = []*networkingv1.Ingress{r.ingress, bank}
-	r.balancers = loadbalancerplan.Registrations([]*coordinationv1.Lease{
+	r.World.Ingresses = []*networkingv1.Ingress{r.Ingress, bank}
+	r.Balancers = loadbalancerplan.Registrations([]*coordinationv1.Lease{
 		registeredLease("east-1", eastSays, "", time.Second), registeredLease("east-2", strings.Replace(eastSays, "80", "81", 1), `[{"cluster":"east-a","address":"192.0.2.1:80"}]`, time.Second),
 		registeredLease("west-1", westSays, "", time.Second), registeredLease("west-2", strings.Replace(westSays, "90", "91", 1), "", time.Minute),
 	}, map[string]string{"east-1": "", "east-2": "", "west-1": ""}, seenAt)
-	e := evidenceOf(fromJSON(t, frontIngress), ingressesResource, clusters...)
-	e.routes = r
+	e := evidenceOf(fromJSON(t, frontIngress), Ingresses, clusters...)
+	e.Routes = r
 	return e
 }
 
 func TestExplainAnIngress(t *testing.T) {
 	e := frontEvidence(t)
-	e.routes.unknown = nil
-	golden(t, "testdata/explain.ingress", screen(e, maxRows))
-	b, err := json.MarshalIndent(explain(e).Routes, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "testdata/explain.ingress.json", string(b)+"\n")
+	e.Routes.Unknown = nil
+	goldenJSON(t, "testdata/ingress.json", Explain(e))
 }
 
 // TestExplainIngressesThatNobodyServes: of another class, and without a load balancer.
 func TestExplainIngressesThatNobodyServes(t *testing.T) {
 	e := frontEvidence(t)
-	e.routes.ingress.Spec.IngressClassName = new("nginx")
-	if x := explain(e).Routes; !strings.Contains(x.NotServed, `its class is "nginx"`) || len(x.Routes)+len(x.Problems) > 0 {
+	e.Routes.Ingress.Spec.IngressClassName = new("nginx")
+	if x := Explain(e).Routes; !strings.Contains(x.NotServed, `its class is "nginx"`) || len(x.Routes)+len(x.Problems) > 0 {
 		t.Errorf("of another class: %+v", x)
 	}
 	e = frontEvidence(t)
-	e.routes.balancers = nil
-	x := explain(e).Routes
+	e.Routes.Balancers = nil
+	x := Explain(e).Routes
 	if !strings.Contains(strings.Join(x.Problems, "\n"), "no load balancer of the federation is alive") || len(x.Pools) != 1 || len(x.Pools[0].From) != 1 {
 		t.Errorf("without a load balancer: %+v", x)
-	}
-}
-
-// TestExplainAnIngressOfOnesOwn: who may read only their own namespace sees what that leaves open, and nothing that is wrong.
-func TestExplainAnIngressOfOnesOwn(t *testing.T) {
-	w := newWorld(t)
-	w.f.Namespace = "shop"
-	for r, text := range map[string]string{"ingresses": frontIngress, "services": webService} {
-		resource := ingressesResource
-		if r == "services" {
-			resource = servicesResource
-		}
-		if _, err := w.f.Dynamic.Resource(resource).Namespace("shop").Create(t.Context(), fromJSON(t, text), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refuse := func(a k8stesting.Action) (bool, runtime.Object, error) {
-		if a.GetNamespace() == "shop" || a.GetNamespace() == "kube-system" {
-			return false, nil, nil
-		}
-		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
-	}
-	for _, r := range []string{"ingresses", "dnsnamegrants", "configmaps", "leases"} {
-		w.f.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("*", r, refuse)
-		w.f.Kube.(*kubefake.Clientset).PrependReactor("*", r, refuse)
-	}
-	e := &evidence{object: fromJSON(t, frontIngress), resource: ingressesResource}
-	r, err := gatherRoutes(t.Context(), w.f, e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := explainRoutes(r, nil)
-	if len(x.Unknown) != 4 || len(x.Routes) == 0 || len(x.LoadBalancers) > 0 {
-		t.Errorf("not known %q, routes %v", x.Unknown, x.Routes)
-	}
-	for _, problem := range x.Problems {
-		if !strings.Contains(problem, "Secret www") && !strings.Contains(problem, "Service old") {
-			t.Errorf("a problem that nobody knows of: %s", problem)
-		}
-	}
-}
-
-func TestStatusTellsOfLoadBalancers(t *testing.T) {
-	s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired")
-	s.LoadBalancers = viewBalancers(frontEvidence(t).routes.balancers)
-	var out strings.Builder
-	if s.summarize(); s.Healthy {
-		t.Error("all is well, though a load balancer does not renew its Lease")
-	}
-	printStatus(&out, s, maxRows, seenAt)
-	for _, want := range []string{"Load balancers: 3 of 4 alive (east/a 2 of 2, west 1 of 2)\n", "  west-2 (west): has not renewed its Lease for 60s: its addresses are out of DNS; "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
-		}
-	}
-	s.LoadBalancers = s.LoadBalancers[:3]
-	if s.summarize(); !s.Healthy {
-		t.Error("all are alive, and something is not well")
-	}
-	w := newWorld(t)
-	for _, l := range []*coordinationv1.Lease{registeredLease("east-1", eastSays, "", time.Second)} {
-		if _, err := w.f.Kube.CoordinationV1().Leases(l.Namespace).Create(t.Context(), l, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if read, err := readStatus(t.Context(), w.f); err != nil || len(read.LoadBalancers) != 1 || read.LoadBalancers[0].Alive {
-		t.Errorf("%+v, %v", read, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// explanation is the output of explain, as -o json and yaml print it.
-type explanation struct {
+// Explanation is the output of explain, as -o json and yaml print it.
+type Explanation struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
@@ -33,20 +33,20 @@ type explanation struct {
 	Pending  bool `json:"pending,omitempty"`
 	Deleting bool `json:"deleting,omitempty"`
 	// NotPropagated is why not all clusters are as desired; nil if they are, or if nothing is known.
-	NotPropagated *condition `json:"notPropagated,omitempty"`
+	NotPropagated *Condition `json:"notPropagated,omitempty"`
 	Notes         []string   `json:"notes,omitempty"`
 	// Round of a Job, from the second on.
-	Round     *jobRound                   `json:"round,omitempty"`
-	Clusters  []clusterExplanation        `json:"clusters"`
+	Round     *JobRound                   `json:"round,omitempty"`
+	Clusters  []ClusterExplanation        `json:"clusters"`
 	Decisions []v1beta1.PlacementDecision `json:"decisions,omitempty"`
 	// Across has the clusters' slices of each other for a Service.
-	Across *acrossExplanation `json:"crossCluster,omitempty"`
+	Across *AcrossExplanation `json:"crossCluster,omitempty"`
 	// Routes has how the federation's load balancers serve an Ingress.
-	Routes *routesExplanation `json:"routes,omitempty"`
+	Routes *RoutesExplanation `json:"routes,omitempty"`
 }
 
-// clusterExplanation is one cluster's part.
-type clusterExplanation struct {
+// ClusterExplanation is one cluster's part.
+type ClusterExplanation struct {
 	Name string `json:"name"`
 	// Desired is the placement's number; for an object without replicas 1 where it should be.
 	Desired  int64 `json:"desired"`
@@ -56,7 +56,7 @@ type clusterExplanation struct {
 	// Current is what the copy requests; nil if there is none, or it could not be read.
 	Current *int64    `json:"current,omitempty"`
 	Ready   int64     `json:"ready,omitempty"`
-	Copy    copyState `json:"copy"`
+	Copy    CopyState `json:"copy"`
 	// Completions of a Job that the cluster should do in the current round, and those that it has done; nil if they are
 	// not counted, or unknown.
 	Completions *int64 `json:"completions,omitempty"`
@@ -74,32 +74,32 @@ type clusterExplanation struct {
 	finished bool
 }
 
-// copyState is the state of the copy in a cluster.
-type copyState string
+// CopyState is the state of the copy in a cluster.
+type CopyState string
 
 // States of a copy, in the words that people read.
 const (
-	copyInSync      copyState = "in sync"
-	copyBehind      copyState = "behind"
-	copyProgressing copyState = "progressing"
-	copyMissing     copyState = "missing"
-	copyLeaving     copyState = "leaving"
-	copyConflict    copyState = "conflict"
-	copyUnreachable copyState = "unreachable"
-	copyUnreadable  copyState = "unreadable"
-	copyNone        copyState = "none"
+	CopyInSync      CopyState = "in sync"
+	CopyBehind      CopyState = "behind"
+	CopyProgressing CopyState = "progressing"
+	CopyMissing     CopyState = "missing"
+	CopyLeaving     CopyState = "leaving"
+	CopyConflict    CopyState = "conflict"
+	CopyUnreachable CopyState = "unreachable"
+	CopyUnreadable  CopyState = "unreadable"
+	CopyNone        CopyState = "none"
 )
 
-// explain makes the explanation from the evidence. It is pure.
-func explain(e evidence) *explanation {
-	o := e.object
+// Explain makes the explanation from the evidence. It is pure.
+func Explain(e Evidence) *Explanation {
+	o := e.Object
 	d := replayDecision(e)
-	x := &explanation{
+	x := &Explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
 		Pending: isUndecided(o), Round: jobRoundOf(o),
 	}
-	if c := conditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
+	if c := ConditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
 		x.NotPropagated = c
 	}
 	p := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
@@ -109,7 +109,7 @@ func explain(e evidence) *explanation {
 		slices.Sort(x.Notes)
 		x.Notes = slices.Compact(x.Notes)
 	}
-	specField, _ := d.replicaFields(e.resource)
+	specField, _ := d.replicaFields(e.Resource)
 	if specField != "" {
 		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
 		if !found {
@@ -118,18 +118,18 @@ func explain(e evidence) *explanation {
 		x.Replicas = &n
 	}
 	says := v1beta1.ParseOutOfSync(o.GetAnnotations()[v1beta1.OutOfSyncAnnotation])
-	for _, c := range e.clusters {
+	for _, c := range e.Clusters {
 		one := explainCluster(e, &d, p, c)
-		one.setWaitReason(c, says.In(c.Name), specField != "", e.now)
+		one.setWaitReason(c, says.In(c.Name), specField != "", e.Now)
 		x.Placed += one.Desired
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
 	}
-	if e.across != nil {
+	if e.Across != nil {
 		x.Across = explainAcross(e, x.Clusters)
 	}
-	if e.routes != nil {
-		x.Routes = explainRoutes(e.routes, e.clusters)
+	if e.Routes != nil {
+		x.Routes = explainRoutes(e.Routes, e.Clusters)
 	}
 	return x
 }
@@ -139,18 +139,18 @@ func isUndecided(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending
 }
 
-func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) clusterExplanation {
-	one := clusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: copyNone}
+func explainCluster(e Evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) ClusterExplanation {
+	one := ClusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: CopyNone}
 	if p != nil {
 		one.Desired, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
 		if p.Everywhere {
 			one.Desired = 1
 		}
 		one.Since = sinceWhen(p.History, c.Name)
-	} else if d.everywhere && !isUndecided(e.object) && c.RefusesNamespace(e.object.GetNamespace()) == "" && propagationplan.Selected(e.object, c.Labels) {
+	} else if d.everywhere && !isUndecided(e.Object) && c.RefusesNamespace(e.Object.GetNamespace()) == "" && propagationplan.Selected(e.Object, c.Labels) {
 		one.Desired = 1
 	}
-	if e.object.GetDeletionTimestamp() != nil {
+	if e.Object.GetDeletionTimestamp() != nil {
 		one.Desired, one.Overflow = 0, 0
 	}
 	if len(one.Reasons) == 0 && p != nil {
@@ -162,28 +162,28 @@ func explainCluster(e evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 }
 
 // setCopyState sets the state of the copy.
-func (one *clusterExplanation) setCopyState(e evidence, d *decision, c *v1beta1.Cluster) {
-	answer, wanted := e.copies[c.Name], one.Desired+one.Overflow
-	if answer.err != nil {
-		one.Copy, one.WaitsFor = copyUnreadable, e.unreadableReason(answer.err)
+func (one *ClusterExplanation) setCopyState(e Evidence, d *decision, c *v1beta1.Cluster) {
+	answer, wanted := e.Copies[c.Name], one.Desired+one.Overflow
+	if answer.Err != nil {
+		one.Copy, one.WaitsFor = CopyUnreadable, e.unreadableReason(answer.Err)
 		if !c.IsReady() {
-			one.Copy, one.WaitsFor = copyUnreachable, ""
+			one.Copy, one.WaitsFor = CopyUnreachable, ""
 		}
 		return
 	}
 	wish := e.desiredNow(c)
-	if answer.copy == nil {
+	if answer.Copy == nil {
 		if wanted > 0 && wish.Presence != propagationplan.IfThere { // as for a finished Job
-			one.Copy, one.WaitsFor = copyMissing, wish.Refusal
+			one.Copy, one.WaitsFor = CopyMissing, wish.Refusal
 			if e.isDefinition() { // our permission to write it is not known here
-				one.WaitsFor = joinFor + e.object.GetName()
+				one.WaitsFor = joinFor + e.Object.GetName()
 			}
 		}
 		return
 	}
-	one.setNumbers(d, e.resource, answer.copy)
-	specField, _ := d.replicaFields(e.resource)
-	taken := specField != "" && v1beta1.ScaledBy(answer.copy) != ""
+	one.setNumbers(d, e.Resource, answer.Copy)
+	specField, _ := d.replicaFields(e.Resource)
+	taken := specField != "" && v1beta1.ScaledBy(answer.Copy) != ""
 	scaled := taken || specField != "" && *one.Current > 0 && e.isAutoscaled(c)
 	if scaled {
 		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.Current))
@@ -192,30 +192,30 @@ func (one *clusterExplanation) setCopyState(e evidence, d *decision, c *v1beta1.
 		}
 	}
 	switch {
-	case !isOurCopy(answer.copy, e.uid):
-		one.Copy = copyConflict
-	case answer.copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
-		one.Copy = copyLeaving
-	case propagationplan.Outlived(wish.Source, answer.copy):
-		one.Copy, one.WaitsFor = copyLeaving, e.copyOrigin(answer.copy)
+	case !isOurCopy(answer.Copy, e.UID):
+		one.Copy = CopyConflict
+	case answer.Copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
+		one.Copy = CopyLeaving
+	case propagationplan.Outlived(wish.Source, answer.Copy):
+		one.Copy, one.WaitsFor = CopyLeaving, e.copyOrigin(answer.Copy)
 	case taken:
-		one.Copy = copyInSync
+		one.Copy = CopyInSync
 	case specField != "" && !scaled && *one.Current != wanted:
-		one.Copy = copyProgressing
-	case wanted > 0 && !inSync(wish, answer.copy):
-		one.Copy = copyBehind
+		one.Copy = CopyProgressing
+	case wanted > 0 && !inSync(wish, answer.Copy):
+		one.Copy = CopyBehind
 	default:
-		one.Copy = copyInSync
+		one.Copy = CopyInSync
 	}
-	if wish.Refusal != "" && one.Copy != copyConflict {
-		one.Copy, one.WaitsFor = copyBehind, wish.Refusal
+	if wish.Refusal != "" && one.Copy != CopyConflict {
+		one.Copy, one.WaitsFor = CopyBehind, wish.Refusal
 	}
 }
 
 // copyOrigin describes the source of a copy that is not of the present object.
-func (e *evidence) copyOrigin(copy *unstructured.Unstructured) string {
+func (e *Evidence) copyOrigin(copy *unstructured.Unstructured) string {
 	of, _, _ := strings.Cut(copy.GetAnnotations()[v1beta1.SourceAnnotation], "/")
-	if of == string(e.object.GetUID()) {
+	if of == string(e.Object.GetUID()) {
 		return "the copy of an earlier round to go"
 	}
 	return "the copy of an earlier object of that name to go, or to be taken over"
@@ -223,10 +223,10 @@ func (e *evidence) copyOrigin(copy *unstructured.Unstructured) string {
 
 // unreadableReason returns why a cluster does not show its copy and, if the federation itself lacks the permission, how to
 // give it.
-func (e *evidence) unreadableReason(err error) string {
-	custom := propagationplan.KindOf(e.resource) == nil
+func (e *Evidence) unreadableReason(err error) string {
+	custom := propagationplan.KindOf(e.Resource) == nil
 	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
-		return joinFor + e.resource.GroupResource().String()
+		return joinFor + e.Resource.GroupResource().String()
 	}
 	return err.Error()
 }
@@ -238,7 +238,7 @@ const joinFor = "join it with --custom-kinds "
 const federationAccount = "system:serviceaccount:" + v1beta1.FederationNamespace + ":"
 
 // setNumbers reads the numbers of a copy.
-func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
+func (one *ClusterExplanation) setNumbers(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
 	if specField, readyField := d.replicaFields(r); specField != "" {
 		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
@@ -250,20 +250,20 @@ func (one *clusterExplanation) setNumbers(d *decision, r schema.GroupVersionReso
 }
 
 // setWaitReason sets what the cluster waits for. says is what the federation says of it, or nil.
-func (one *clusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
+func (one *ClusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
 	switch {
-	case one.Copy == copyUnreachable:
+	case one.Copy == CopyUnreachable:
 		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + phrase.Prefixed(": ", c.WhyNotReady())
 	case one.WaitsFor != "":
 	case says != nil && says.Message != "":
 		one.WaitsFor = says.Message
-	case one.Copy == copyConflict:
+	case one.Copy == CopyConflict:
 		one.WaitsFor = "an object of that name that is not the federation's; delete or rename one of them"
-	case one.Copy == copyMissing:
+	case one.Copy == CopyMissing:
 		one.WaitsFor = "to be written"
 	case one.Current != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
 		one.WaitsFor = "the cluster's controllers to take it up"
-	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != copyLeaving:
+	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != CopyLeaving:
 		one.WaitsFor = fmt.Sprintf("%s to get ready", phrase.Count(min(*one.Current, one.Desired)-one.Ready, "replica"))
 	}
 }

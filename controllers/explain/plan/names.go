@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"federation/apiserver/apis/federation/v1beta1"
+	servicednsplan "federation/controllers/servicedns/plan"
+	"federation/dnsprovider"
+)
+
+// NamesView is the output of dns, as -o json and yaml print it.
+type NamesView struct {
+	Federation string `json:"federation"`
+	Zone       string `json:"zone"`
+	// Providers are those that hold the zone; none if that is not published.
+	Providers []v1beta1.DNSProvider `json:"providers,omitempty"`
+	Objects   []ObjectNames         `json:"objects"`
+}
+
+type ObjectNames struct {
+	Kind      string     `json:"kind"`
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	Names     []NameView `json:"names,omitempty"`
+	// Notes say what is missing or unexpected.
+	Notes []NoteView `json:"notes,omitempty"`
+}
+
+type NameView struct {
+	Name  string `json:"name"`
+	Level string `json:"level"`
+	// Answers are by type; none: the name has no data.
+	Answers  []AnswerView   `json:"answers,omitempty"`
+	Clusters []StandingView `json:"clusters"`
+}
+
+type AnswerView struct {
+	Type       string   `json:"type"`
+	TTLSeconds uint32   `json:"ttlSeconds"`
+	Data       []string `json:"data"`
+	// OneOf are the answers from which a server that can choose gives one.
+	OneOf []VariantView `json:"oneOf,omitempty"`
+}
+
+type VariantView struct {
+	Weight uint32   `json:"weight,omitempty"`
+	Region string   `json:"region,omitempty"`
+	Data   []string `json:"data"`
+}
+
+type StandingView struct {
+	Name  string `json:"name"`
+	Given bool   `json:"given"`
+	Why   string `json:"why"`
+}
+
+type NoteView struct {
+	Cluster string `json:"cluster,omitempty"`
+	Message string `json:"message"`
+}
+
+// ViewNames arranges a plan by object. It is pure.
+func ViewNames(in servicednsplan.Input, p servicednsplan.Plan, shown func(servicednsplan.Object) bool) *NamesView {
+	view := &NamesView{Federation: in.Federation, Zone: in.Zone, Objects: []ObjectNames{}}
+	for _, o := range in.Objects {
+		if !shown(o) {
+			continue
+		}
+		one := ObjectNames{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		for _, n := range p.Names {
+			if n.Object == o.Key() {
+				one.Names = append(one.Names, viewName(n))
+			}
+		}
+		for _, r := range p.Reasons {
+			if r.Object == o.Key() {
+				one.Notes = append(one.Notes, NoteView{r.Cluster, r.Message})
+			}
+		}
+		if len(one.Names)+len(one.Notes) > 0 {
+			view.Objects = append(view.Objects, one)
+		}
+	}
+	return view
+}
+
+func viewName(n servicednsplan.Name) NameView {
+	name := NameView{Name: n.Name, Level: string(n.Level)}
+	for _, set := range n.Records {
+		name.Answers = append(name.Answers, viewSet(set))
+	}
+	for _, c := range n.Clusters {
+		name.Clusters = append(name.Clusters, StandingView{c.Cluster, c.Given, c.Why})
+	}
+	return name
+}
+
+func viewSet(set dnsprovider.RRSet) AnswerView {
+	a := AnswerView{Type: string(set.Type), TTLSeconds: set.TTL, Data: set.Rdata}
+	for _, v := range set.Variants {
+		a.OneOf = append(a.OneOf, VariantView{v.Weight, v.Region, v.Rdata})
+	}
+	return a
+}
