@@ -2,11 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,31 +47,11 @@ func (f *Federation) DNSProviders(ctx context.Context) ([]v1beta1.DNSProvider, e
 	return v1beta1.ReadDNSProviders(data)
 }
 
-// Component is a part of a process that has failed.
-type Component struct {
-	// Host is the machine of the process.
-	Host      string `json:"host"`
-	Component string `json:"component"`
-	Restarts  int    `json:"restarts"`
-	// Running: it has been restarted.
-	Running bool        `json:"running"`
-	Since   metav1.Time `json:"since"`
-	Message string      `json:"message"`
-}
-
 // Components reads the failed parts, by host and name. None if they are not published, or the user may not read them.
-func (f *Federation) Components(ctx context.Context) (all []Component, err error) {
+func (f *Federation) Components(ctx context.Context) ([]v1beta1.FailedComponent, error) {
 	data, err := f.publishedToAll(ctx, v1beta1.ComponentsConfigMap)
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		var c Component
-		if err := json.Unmarshal([]byte(data[key]), &c); err != nil {
-			return nil, fmt.Errorf("ConfigMap %s/%s: %s: %w", v1beta1.FederationNamespace, v1beta1.ComponentsConfigMap, key, err)
-		}
-		c.Host, _, _ = strings.Cut(key, ".")
-		all = append(all, c)
-	}
-	return all, nil
+	return v1beta1.ReadComponents(data)
 }

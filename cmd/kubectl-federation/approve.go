@@ -135,15 +135,3 @@ func approvalPatch(held []v1beta1.PendingDeletions) []byte {
 	}})
 	return patch
 }
-
-// pendingDeletions describes in a sentence which deletions wait for approval in a cluster, or returns "".
-func pendingDeletions(c *v1beta1.Cluster) string {
-	copies := int64(0)
-	for _, h := range c.Status.DeletionsPendingApproval {
-		copies += int64(h.Copies)
-	}
-	if copies == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d copies whose objects are not known are not deleted: kubectl federation approve-deletions %s --dry-run", copies, c.Name)
-}

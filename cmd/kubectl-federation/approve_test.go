@@ -11,6 +11,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
+	explainplan "federation/controllers/explain/plan"
 )
 
 // TestApproveDeletions checks that held sets are printed, and approved once somebody confirms.
@@ -60,7 +61,7 @@ func TestApproveDeletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := clusterStatusOf(c); s.DeletionsPendingApproval != 27 || s.healthy() || !strings.Contains(s.Message, "approve-deletions east-a") {
+	if s := explainplan.ClusterStatusOf(c); s.DeletionsPendingApproval != 27 || s.Healthy() || !strings.Contains(s.Message, "approve-deletions east-a") {
 		t.Errorf("status %+v", s)
 	}
 }

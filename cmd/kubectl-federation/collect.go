@@ -23,6 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
+	"federation/controllers/explain"
 )
 
 type collectCommand struct {
@@ -99,7 +100,7 @@ type supportPart struct {
 func supportParts(f *client.Federation) []supportPart {
 	parts := []supportPart{
 		{"version.json", raw(f, "/version")},
-		{"status.json", func(ctx context.Context) ([]byte, error) { return marshalled(readStatus(ctx, f)) }},
+		{"status.json", func(ctx context.Context) ([]byte, error) { return marshalled(explain.ReadStatus(ctx, f)) }},
 		{"readyz.txt", raw(f, "/readyz?verbose")},
 		{"livez.txt", raw(f, "/livez?verbose")},
 		{"metrics.txt", raw(f, "/metrics")},

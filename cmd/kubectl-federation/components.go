@@ -6,10 +6,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"federation/apiserver/client"
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
-func printComponents(out io.Writer, all []client.Component, now time.Time) {
+func printComponents(out io.Writer, all []v1beta1.FailedComponent, now time.Time) {
 	if len(all) == 0 {
 		return
 	}

@@ -73,7 +73,7 @@ func TestAProviderThatIsBehindIsNotWell(t *testing.T) {
 	if s.DNSProviders, err = v1beta1.ReadDNSProviders(twoProviders(t)); err != nil {
 		t.Fatal(err)
 	}
-	if s.summarize(); s.Healthy {
+	if s.Summarize(); s.Healthy {
 		t.Error("well, though a provider is behind")
 	}
 }

@@ -129,16 +129,3 @@ func (p *progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, n
 	}
 	p.update(cluster, lines, waits, now)
 }
-
-// drainWaits returns what the drain of a cluster, or its undoing, waits for; "" if for nothing, or time alone.
-func drainWaits(c *v1beta1.Cluster) string {
-	switch s := c.Status.Drain; {
-	case s == nil:
-		return ""
-	case s.Message != "":
-		return "drain: " + s.Message
-	case s.Objects > 0:
-		return fmt.Sprintf("drain: waits for %s", phrase.Count(int64(s.Objects), "object"))
-	}
-	return ""
-}

@@ -79,7 +79,7 @@ func TestStatusTellsOfLoadBalancers(t *testing.T) {
 	s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a")}, "True 1 clusters are as desired")
 	s.LoadBalancers = explanationOf(t, "ingress").Routes.LoadBalancers
 	var out strings.Builder
-	if s.summarize(); s.Healthy {
+	if s.Summarize(); s.Healthy {
 		t.Error("all is well, though a load balancer does not renew its Lease")
 	}
 	printStatus(&out, s, maxRows, seenAt)
@@ -89,7 +89,7 @@ func TestStatusTellsOfLoadBalancers(t *testing.T) {
 		}
 	}
 	s.LoadBalancers = s.LoadBalancers[:3]
-	if s.summarize(); !s.Healthy {
+	if s.Summarize(); !s.Healthy {
 		t.Error("all are alive, and something is not well")
 	}
 }

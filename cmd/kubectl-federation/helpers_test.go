@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,10 +12,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-var (
-	seenAt      = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
-)
+var seenAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // clusterAt returns a cluster that is ready, or has not been for a while.
 func clusterAt(name string, lostFor time.Duration) *v1beta1.Cluster {

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,6 +22,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	drainplan "federation/controllers/drain/plan"
+	"federation/controllers/explain"
 	explainplan "federation/controllers/explain/plan"
 )
 
@@ -38,21 +38,21 @@ func roomy(name string, at string) *v1beta1.Cluster {
 }
 
 // statusOf makes a status of Clusters and of ReplicaSets with a condition Propagated.
-func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *status {
-	s := &status{Name: "prod", DNSZone: "example.com"}
+func statusOf(t *testing.T, clusters []*v1beta1.Cluster, conditions ...string) *explainplan.Status {
+	s := &explainplan.Status{Name: "prod", DNSZone: "example.com"}
 	for _, c := range clusters {
-		s.Clusters = append(s.Clusters, clusterStatusOf(c))
+		s.Clusters = append(s.Clusters, explainplan.ClusterStatusOf(c))
 	}
-	k := kindStatus{Kind: "ReplicaSet"}
+	k := explainplan.KindStatus{Kind: "ReplicaSet"}
 	for i, c := range conditions {
 		state, message, _ := strings.Cut(c, " ")
 		since := seenAt.Add(-time.Duration(i+1) * time.Minute).Format(time.RFC3339)
 		u := fromJSON(t, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"web-%03d"},"status":{"conditions":[{"type":"Propagated","status":%q,"reason":"Rejected","message":%q,"lastTransitionTime":%q}]}}`,
 			i, state, message, since))
-		s.addObject(&k, u, explainplan.ConditionOf(u, v1beta1.ConditionPropagated))
+		s.Add(&k, u, explainplan.ConditionOf(u, v1beta1.ConditionPropagated))
 	}
 	s.Kinds = append(s.Kinds, k)
-	s.summarize()
+	s.Summarize()
 	return s
 }
 
@@ -75,52 +75,6 @@ func TestStatusOnAScreen(t *testing.T) {
 	var screen strings.Builder
 	printStatus(&screen, s, maxRows, seenAt)
 	golden(t, "testdata/status.table", screen.String())
-}
-
-// TestStatusSeesKindsWithoutConditions checks that a Secret with a foreign object in a cluster is reported.
-func TestStatusSeesKindsWithoutConditions(t *testing.T) {
-	w := newWorld(t)
-	create := func(resource, kind, name, condition string) {
-		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: []string{v1beta1.DeleteFromClustersFinalizer}}}
-		if condition != "" {
-			o.Annotations = map[string]string{v1beta1.PropagatedAnnotation: condition}
-		}
-		r := v1beta1.FederatedKindOf(schema.GroupResource{Resource: resource}).Resource
-		if err := w.f.Metadata.(*metadatafake.FakeMetadataClient).Tracker().Create(r, o, "shop"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	create("configmaps", "ConfigMap", "settings", "")
-	s, err := readStatus(t.Context(), w.f)
-	if err != nil || len(s.OutOfSync) > 0 || !s.Healthy {
-		t.Fatalf("%+v %v", s, err)
-	}
-	create("secrets", "Secret", "login", `{"type":"Propagated","status":"False","reason":"Conflict","message":"west-a: not ours","lastTransitionTime":"2026-01-01T12:00:00Z"}`)
-	if s, err = readStatus(t.Context(), w.f); err != nil {
-		t.Fatal(err)
-	}
-	if want := (objectStatus{Kind: "Secret", Namespace: "shop", Name: "login", Reason: "Conflict", Message: "west-a: not ours", Since: drainedAt}); s.Healthy || len(s.OutOfSync) != 1 || s.OutOfSync[0] != want {
-		t.Errorf("%+v", s)
-	}
-}
-
-// TestRevisionsAreNotCounted: a ReplicaSet that is a revision of a Deployment goes to no cluster.
-func TestRevisionsAreNotCounted(t *testing.T) {
-	w := newWorld(t)
-	for name, labels := range map[string]map[string]any{"web": nil, "web-7d4b9": {v1beta1.RevisionOfLabel: "Deployment"}} {
-		_, err := w.f.Dynamic.Resource(deployments).Namespace("shop").Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{"name": name, "labels": labels},
-			"status": map[string]any{"conditions": []any{map[string]any{"type": "Propagated", "status": "True"}}},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := readStatus(t.Context(), w.f)
-	if err != nil || len(s.Kinds) != 1 || s.Kinds[0].Objects != 1 {
-		t.Errorf("%+v %v", s, err)
-	}
 }
 
 func TestStatusIsBounded(t *testing.T) {
@@ -251,7 +205,7 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 		}
 	}
 	w.f.Metadata.(*metadatafake.FakeMetadataClient).PrependReactor("list", "secrets", refuse("", "secrets"))
-	s, err := readStatus(t.Context(), w.f)
+	s, err := explain.ReadStatus(t.Context(), w.f)
 	if err != nil || len(s.NotCounted) != 1 || s.NotCounted[0] != "Secret" || s.Healthy {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -261,7 +215,7 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("%s\nlacks %q", screen.String(), want)
 	}
 	w.f.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("*", "clusters", refuse(v1beta1.GroupName, "clusters"))
-	_, fromList := readStatus(t.Context(), w.f)
+	_, fromList := explain.ReadStatus(t.Context(), w.f)
 	_, fromGet := w.f.Cluster(t.Context(), "east-a")
 	for _, err := range []error{fromList, fromGet} {
 		if err == nil || !strings.Contains(err.Error(), "jane") || !strings.Contains(err.Error(), "--clusterrole federation-cluster-viewer") {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	explainplan "federation/controllers/explain/plan"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 )
 
 // show prints a status as a table.
-func (o *statusCommand) show(out io.Writer, s *status) {
+func (o *statusCommand) show(out io.Writer, s *explainplan.Status) {
 	rows := maxRows
 	if o.all {
 		rows = len(s.Clusters) + len(s.OutOfSync)
@@ -26,7 +28,7 @@ func (o *statusCommand) show(out io.Writer, s *status) {
 
 // keepShowing looks once in a period, until ctx ends. On a terminal each status takes the place of the one before, where ages go on; elsewhere only one that
 // differs is printed, below its time. A look that fails is shown as well, for the federation may come back.
-func (o *statusCommand) keepShowing(ctx context.Context, out io.Writer, look func(context.Context) (*status, error), period time.Duration) error {
+func (o *statusCommand) keepShowing(ctx context.Context, out io.Writer, look func(context.Context) (*explainplan.Status, error), period time.Duration) error {
 	terminal := isTerminal(out)
 	var shown []byte
 	for {

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	explainplan "federation/controllers/explain/plan"
 )
 
 // TestWatchShowsWhatHasChanged, and only that where it is no terminal; a look that fails does not end it, an interruption does.
 func TestWatchShowsWhatHasChanged(t *testing.T) {
-	looks := []*status{{Name: "alpha"}, {Name: "alpha"}, nil, nil, {Name: "beta"}, {Name: "beta"}}
+	looks := []*explainplan.Status{{Name: "alpha"}, {Name: "alpha"}, nil, nil, {Name: "beta"}, {Name: "beta"}}
 	ctx, interrupt := context.WithCancel(t.Context())
 	n := 0
-	look := func(context.Context) (*status, error) {
+	look := func(context.Context) (*explainplan.Status, error) {
 		if n == len(looks) {
 			interrupt()
 			return nil, ctx.Err()

@@ -3,6 +3,7 @@ package phrase
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,11 @@ func Some(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:MaxNames], ", "), len(names)-MaxNames)
 	}
 	return strings.Join(names, ", ")
+}
+
+// Join joins the parts that are not empty.
+func Join(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), separator)
 }
 
 // Prefixed returns text behind a prefix, and nothing if there is no text.

@@ -11,6 +11,7 @@ func TestPhrases(t *testing.T) {
 		Count(1, "replica"): "1 replica", Count(0, "object"): "0 objects",
 		Some(nil): "none", Some(eleven[:MaxNames]): "a, b, c, d, e, f, g, h, i, j", Some(eleven): "a, b, c, d, e, f, g, h, i, j and 1 more",
 		Prefixed(": ", ""): "", Prefixed(": ", "x"): ": x",
+		Join("; ", "", "a", "", "b"): "a; b", Join(","): "",
 		Since(time.Unix(0, 0), time.Unix(90, 0)): "90s",
 	} {
 		if got != want {
