@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
+
+	"federation/apiserver/console/gate"
 )
 
 type consoleCommand struct {
@@ -58,24 +55,23 @@ func (o *consoleCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := findConsole(ctx, config); err != nil {
+	if err := gate.Find(ctx, config); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
 		return fmt.Errorf("--port %d: %w", o.port, err)
 	}
-	g := &gate{host: listener.Addr().String(), key: rand.Text(), session: rand.Text(), own: rand.Text()}
-	if g.api, err = newAPIProxy(config); err != nil {
+	g, err := gate.New(ctx, listener.Addr().String(), gate.Options{API: config, Namespace: namespace, Version: version, Run: o.execute})
+	if err != nil {
 		return err
 	}
-	g.local = (&consoleAnswers{command: o, server: config.Host, namespace: namespace, runs: &consoleRuns{ctx: ctx}}).handler()
 	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	tell(o.Out, "console: %s\n", g.address())
+	tell(o.Out, "console: %s\n", g.Address())
 	if !o.noBrowser {
-		remove, err := o.open(ctx, g.address())
+		remove, err := gate.OpenBrowser(ctx, g.Address())
 		defer remove()
 		if err != nil {
 			tell(o.ErrOut, "no browser was opened (%v): open that address yourself\n", err)
@@ -89,70 +85,25 @@ func (o *consoleCommand) run(ctx context.Context) error {
 	}
 }
 
-// findConsole returns an error that says what to do if the federation cannot be reached, or serves no console.
-func findConsole(ctx context.Context, config *rest.Config) error {
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return err
+// execute runs a command of this program, at the federation that the console is for.
+func (o *consoleCommand) execute(ctx context.Context, out, errOut io.Writer, args []string) error {
+	root, t := newCommand(genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}), o.target
+	where := []string{"--kubeconfig=" + t.kubeconfig, "--context=" + t.context}
+	if t.as != "" {
+		where = append(where, "--as="+t.as)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	base, err := serverURL(config)
-	if err != nil {
-		return err
+	for _, group := range t.asGroups {
+		where = append(where, "--as-group="+group)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodHead, base.JoinPath("/console/").String(), nil)
-	if err != nil {
-		return err
-	}
-	r.Host = serverName(config)
-	answer, err := client.Do(r)
-	if err != nil {
-		return fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
-	}
-	if err := answer.Body.Close(); err != nil {
-		return err
-	}
-	switch answer.StatusCode {
-	case http.StatusOK:
-		return nil
-	case http.StatusForbidden:
-		return fmt.Errorf("%s serves no console by the name %s: use one of its certificate's names (--tls-san adds one)", config.Host, r.Host)
-	}
-	return fmt.Errorf("%s serves no console: it runs with --console=false, or is no federation that has one (it answers %q)", config.Host, answer.Status)
+	words := commandWords(args)
+	root.SetArgs(append(append(args[:words:words], where...), args[words:]...))
+	return root.ExecuteContext(ctx)
 }
 
-// open has the browser open the address. It goes by a file that only its user can read: the arguments of a process can
-// be seen by everybody on the machine. remove removes it.
-func (o *consoleCommand) open(ctx context.Context, address string) (remove func(), err error) {
-	remove = func() {}
-	var words []string
-	switch runtime.GOOS {
-	case "darwin":
-		words = []string{"open"}
-	case "windows":
-		words = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	default:
-		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-			return remove, errors.New("there is no display")
-		}
-		words = []string{"xdg-open"}
+// commandWords counts the words at the beginning that name the command, before the first flag.
+func commandWords(args []string) (n int) {
+	for n < len(args) && !strings.HasPrefix(args[n], "-") {
+		n++
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return remove, err
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return remove, err
-	}
-	dir, err := os.MkdirTemp(cache, "kubectl-federation-console-")
-	if err != nil {
-		return remove, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) } // what stays is of no use once this process has ended
-	page := filepath.Join(dir, "open.html")
-	if err := os.WriteFile(page, []byte(`<!doctype html><meta http-equiv="refresh" content="0;url=`+address+`">`), 0o600); err != nil {
-		return remove, err
-	}
-	return remove, exec.CommandContext(ctx, words[0], append(words[1:], page)...).Start()
+	return n
 }

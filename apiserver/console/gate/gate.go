@@ -1,23 +1,26 @@
-package main
+// Package gate lets one user's browser on this machine at the console of a federation: it passes the console's requests to the API, with that
+// user's credential, and answers beside it what only the user's own commands can say (ADR 146). It runs within "kubectl federation console".
+package gate
 
 import (
+	"context"
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
 )
 
-// gate lets one user's browser at the federation in that user's name. Everybody on the machine can connect to it, and
+// Gate lets one user's browser at the federation in that user's name. Everybody on the machine can connect to it, and
 // every page that the browser shows can have it send requests here, so a request must be for this address, bear the
 // secret, and come from the console's own pages.
-type gate struct {
+type Gate struct {
 	// host is the address that it listens at.
 	host string
 	// key is the secret of the first address, session that of the cookie, and own that of the header: a browser sends the cookie to whoever
@@ -27,20 +30,40 @@ type gate struct {
 	api, local http.Handler
 }
 
+// Options are what a Gate needs; all are required.
+type Options struct {
+	// API is how to reach the federation.
+	API *rest.Config
+	// Namespace is the one that pages begin with, and Version that of the program.
+	Namespace, Version string
+	// Run runs one of the plugin's commands.
+	Run func(ctx context.Context, out, errOut io.Writer, args []string) error
+}
+
+// New returns the Gate at an address, HOST:PORT. What was begun there ends with ctx.
+func New(ctx context.Context, host string, o Options) (*Gate, error) {
+	api, err := newAPIProxy(o.API)
+	if err != nil {
+		return nil, err
+	}
+	local := &answers{Options: o, runs: &runs{ctx: ctx}}
+	return &Gate{host: host, key: rand.Text(), session: rand.Text(), own: rand.Text(), api: api, local: local.handler()}, nil
+}
+
 // consoleHeader is what the console's pages send with each request, here with a secret: a page of another origin cannot, and neither can a
 // link or a WebSocket.
 const consoleHeader = "X-Federation-Console"
 
-// address returns the first address, with the secret.
-func (g *gate) address() string { return "http://" + g.host + "/?key=" + g.key }
+// Address returns the first address, with the secret.
+func (g *Gate) Address() string { return "http://" + g.host + "/?key=" + g.key }
 
 // cookie returns the cookie's name: cookies are for all ports of a host.
-func (g *gate) cookie() string {
+func (g *Gate) cookie() string {
 	_, port, _ := strings.Cut(g.host, ":")
 	return "federation-console-" + port
 }
 
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if r.Host != g.host {
@@ -85,7 +108,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var sameOrigin = http.NewCrossOriginProtection()
 
 // ownRequest reports whether a request is one of the console's own pages, and answers it if it is not.
-func (g *gate) ownRequest(w http.ResponseWriter, r *http.Request) bool {
+func (g *Gate) ownRequest(w http.ResponseWriter, r *http.Request) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case !equalSecrets(r.Header.Get(consoleHeader), g.own) || r.Header.Get("Upgrade") != "" || sameOrigin.Check(r) != nil:
@@ -115,69 +138,4 @@ func answerJSON(w http.ResponseWriter, code int, what any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(what) // a client that is gone needs no answer
-}
-
-// newAPIProxy returns what passes requests on to the federation with the credential of config.
-func newAPIProxy(config *rest.Config) (http.Handler, error) {
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, err
-	}
-	base, err := serverURL(config)
-	if err != nil {
-		return nil, err
-	}
-	name := serverName(config)
-	return &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, // each event of a watch at once
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(base)
-			p.Out.Host = name
-			dropIdentity(p.Out.Header)
-		},
-		ModifyResponse: func(answer *http.Response) error {
-			for _, name := range []string{"Set-Cookie", "X-Content-Type-Options", "Referrer-Policy"} {
-				answer.Header.Del(name) // the gate's own are there
-			}
-			return nil
-		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() == nil {
-				writeRefusal(w, http.StatusBadGateway, "the federation cannot be reached: "+err.Error())
-			}
-		},
-	}, nil
-}
-
-// dropIdentity removes whatever in a request's headers says who asks, or where from: only the credential does.
-func dropIdentity(h http.Header) {
-	for name := range h {
-		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "Sec-Fetch-") {
-			h.Del(name)
-		}
-	}
-	for _, name := range []string{"Authorization", "Cookie", "Origin", "Referer", consoleHeader} {
-		h.Del(name)
-	}
-}
-
-// serverURL returns the address of the API, with the path that it may be below.
-func serverURL(config *rest.Config) (*url.URL, error) {
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("the federation's address %q: %w", config.Host, err)
-	}
-	return base, nil
-}
-
-// serverName returns the name by which the server is asked: the one of its certificate, if the kubeconfig names one.
-func serverName(config *rest.Config) string {
-	base, err := serverURL(config)
-	switch {
-	case err != nil:
-		return ""
-	case config.ServerName != "":
-		return config.ServerName
-	}
-	return base.Host
 }

@@ -1,29 +1,26 @@
-package main
+package gate
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"io"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// consoleAnswers answers what the API does not: it runs this program's own commands, with the user's own credential, so
+// answers answers what the API does not: it runs the plugin's own commands, with the user's own credential, so
 // that a page and a terminal say the same.
-type consoleAnswers struct {
-	command           *consoleCommand
-	server, namespace string
-	runs              *consoleRuns
+type answers struct {
+	Options
+	runs *runs
 }
 
 // maxAnswers bounds how many commands are run at once for pages that read.
 const maxAnswers = 4
 
 // handler serves /local/: about, status, explain and dns read; runs are commands that change something.
-func (a *consoleAnswers) handler() http.Handler {
+func (a *answers) handler() http.Handler {
 	mux, slots := http.NewServeMux(), make(chan struct{}, maxAnswers)
 	reads := func(args func(r *http.Request) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +33,7 @@ func (a *consoleAnswers) handler() http.Handler {
 		}
 	}
 	mux.HandleFunc("GET /local/about", func(w http.ResponseWriter, _ *http.Request) {
-		answerJSON(w, http.StatusOK, map[string]string{"version": version, "server": a.server, "namespace": a.namespace})
+		answerJSON(w, http.StatusOK, map[string]string{"version": a.Version, "server": a.API.Host, "namespace": a.Namespace})
 	})
 	mux.HandleFunc("GET /local/status", reads(func(*http.Request) []string { return []string{"status"} }))
 	mux.HandleFunc("GET /local/explain", reads(func(r *http.Request) []string {
@@ -54,9 +51,9 @@ func (a *consoleAnswers) handler() http.Handler {
 }
 
 // read runs a command that prints JSON and answers with that.
-func (a *consoleAnswers) read(w http.ResponseWriter, r *http.Request, args []string) {
+func (a *answers) read(w http.ResponseWriter, r *http.Request, args []string) {
 	var out bytes.Buffer
-	err := a.execute(r.Context(), genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &bytes.Buffer{}}, append([]string{args[0], "--output=json"}, args[1:]...))
+	err := a.Run(r.Context(), &out, io.Discard, append([]string{args[0], "--output=json"}, args[1:]...))
 	if err != nil {
 		writeRefusal(w, codeOf(err), err.Error())
 		return
@@ -73,27 +70,4 @@ func codeOf(err error) int {
 		return int(status.Status().Code)
 	}
 	return http.StatusUnprocessableEntity
-}
-
-// execute runs a command of this program, at the federation that the console is for.
-func (a *consoleAnswers) execute(ctx context.Context, streams genericiooptions.IOStreams, args []string) error {
-	root, t := newCommand(streams), a.command.target
-	where := []string{"--kubeconfig=" + t.kubeconfig, "--context=" + t.context}
-	if t.as != "" {
-		where = append(where, "--as="+t.as)
-	}
-	for _, group := range t.asGroups {
-		where = append(where, "--as-group="+group)
-	}
-	words := commandWords(args)
-	root.SetArgs(append(append(args[:words:words], where...), args[words:]...))
-	return root.ExecuteContext(ctx)
-}
-
-// commandWords counts the words at the beginning that name the command, before the first flag.
-func commandWords(args []string) (n int) {
-	for n < len(args) && !strings.HasPrefix(args[n], "-") {
-		n++
-	}
-	return n
 }

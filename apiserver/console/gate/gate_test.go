@@ -1,4 +1,4 @@
-package main
+package gate
 
 import (
 	"net/http"
@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-func gateOf(t *testing.T) (g *gate, passed *[]*http.Request) {
+func gateOf(t *testing.T) (g *Gate, passed *[]*http.Request) {
 	t.Helper()
 	passed = &[]*http.Request{}
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { *passed = append(*passed, r) })
-	return &gate{host: "127.0.0.1:4711", key: "KEY", session: "SESSION", own: "OWN", api: next, local: next}, passed
+	return &Gate{host: "127.0.0.1:4711", key: "KEY", session: "SESSION", own: "OWN", api: next, local: next}, passed
 }
 
 // TestTheGate sends what other programs, other users and other pages may have a browser send. A request is written as
@@ -111,15 +111,15 @@ func TestActions(t *testing.T) {
 
 // TestRunsAreBounded checks that finished runs make room for new ones, and running ones do not.
 func TestRunsAreBounded(t *testing.T) {
-	runs := &consoleRuns{}
+	runs := &runs{}
 	for range maxRuns {
-		runs.add(&consoleRun{})
+		runs.add(&commandRun{})
 	}
-	if runs.add(&consoleRun{}) {
+	if runs.add(&commandRun{}) {
 		t.Error("one more than may run at once")
 	}
 	runs.runs[3].Ended = &runs.runs[3].Began
-	if !runs.add(&consoleRun{}) || len(runs.list()) != maxRuns || slices.ContainsFunc(runs.list(), func(r consoleRun) bool { return r.ID == 4 }) {
+	if !runs.add(&commandRun{}) || len(runs.list()) != maxRuns || slices.ContainsFunc(runs.list(), func(r commandRun) bool { return r.ID == 4 }) {
 		t.Error("the one that has ended does not make room")
 	}
 	out := runOutput{runs, runs.runs[0]}
