@@ -23,6 +23,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
 	"federation/apiserver/client"
+	"federation/controllers/drill/outside"
+	"federation/controllers/drill/report"
 )
 
 func newDrill(streams genericiooptions.IOStreams) *cobra.Command {
@@ -294,7 +296,7 @@ func followDrill(ctx context.Context, f *client.Federation, streams genericioopt
 		if err != nil {
 			return err
 		}
-		for _, line := range drillCourse(d) {
+		for _, line := range report.Course(d) {
 			if !said[line] {
 				said[line] = true
 				tell(streams.Out, "%s\n", line)
@@ -310,27 +312,6 @@ func followDrill(ctx context.Context, f *client.Federation, streams genericioopt
 			return fmt.Errorf("failoverdrill/%s goes on by itself: kubectl federation drill status %s, or drill abort %s", name, name, name)
 		}
 	}
-}
-
-// drillCourse returns the course of a drill so far, in lines.
-func drillCourse(d *v1beta1.FailoverDrill) (lines []string) {
-	s := &d.Status
-	switch s.Phase {
-	case "", v1beta1.DrillPending:
-		return []string{strings.TrimSuffix(fmt.Sprintf("Pending: %s: %s", cmp.Or(s.Reason, "not seen by the federation yet"), s.Message), ": ")}
-	case v1beta1.DrillBaseline:
-		return []string{fmt.Sprintf("Baseline: all must be well for %d s", d.Spec.Baseline())}
-	}
-	if s.Report != nil && s.Report.Marks.Injected != nil {
-		lines = append(lines, fmt.Sprintf("%s is out of service at %s", strings.Join(s.Clusters, ", "), s.Report.Marks.Injected.UTC().Format(time.TimeOnly)))
-		for _, m := range s.Report.Marks.InOrder() {
-			lines = append(lines, fmt.Sprintf("  %8s  %s", afterText(m), markText(m)))
-		}
-	}
-	if d.IsFinished() {
-		lines = append(lines, fmt.Sprintf("%s, %s: %s", s.Outcome, s.Reason, s.Message))
-	}
-	return lines
 }
 
 type drillStatusCommand struct {
@@ -369,7 +350,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 			if o.output != "table" {
 				return o.output.print(streams.Out, d)
 			}
-			tell(streams.Out, "%s\n", strings.Join(drillCourse(d), "\n"))
+			tell(streams.Out, "%s\n", strings.Join(report.Course(d), "\n"))
 			return nil
 		},
 	}
@@ -430,7 +411,7 @@ could. It takes the rights of an administrator, and is refused while one runs.`,
 		if !force {
 			return nil
 		}
-		return finishAborted(ctx, f, streams.Out, name)
+		return outside.Finish(ctx, f, func(format string, args ...any) { tell(streams.Out, format+"\n", args...) }, name)
 	})
 	c.Flags().BoolVar(&force, "force", false, "undo the drill from here: no process of the federation runs that could")
 	return c

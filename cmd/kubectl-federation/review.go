@@ -17,6 +17,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
 	"federation/apiserver/client"
+	"federation/controllers/drill/outside"
 )
 
 type failoverCommand struct {
@@ -99,7 +100,19 @@ func (o *failoverCommand) run(ctx context.Context, out io.Writer) error {
 		rows = math.MaxInt
 	}
 	printReview(out, &r.Status, rows)
-	printMayDrill(ctx, f, out, r)
+	verdicts, err := outside.MayBegin(ctx, f, r)
+	if err != nil {
+		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
+		return nil
+	}
+	tell(out, "\nWould a drill of it be allowed now?\n")
+	for _, v := range verdicts {
+		if v.Reason != "" {
+			tell(out, "  %-9s no, %s: %s\n", v.Method, v.Reason, v.Message)
+		} else {
+			tell(out, "  %-9s yes\n", v.Method)
+		}
+	}
 	return nil
 }
 

@@ -1,11 +1,10 @@
-package main
+package outside
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"time"
@@ -27,26 +26,26 @@ const (
 	actsWithin = 10 * time.Second
 )
 
-// finishAborted takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
-func finishAborted(ctx context.Context, f *client.Federation, out io.Writer, name string) error {
+// Finish takes a drill that was aborted to its end, by the steps that the federation would take, and in the same order.
+func Finish(ctx context.Context, f *client.Federation, say func(format string, args ...any), name string) error {
 	if err := nobodyLeads(ctx, f); err != nil {
 		return err
 	}
 	if acts, err := somebodyActs(ctx, f, name); err != nil || acts {
-		tell(out, "the federation undoes it itself: kubectl federation drill status %s --watch\n", name)
+		say("the federation undoes it itself: kubectl federation drill status %s --watch", name)
 		return err
 	}
 	phase := v1beta1.DrillPhase("")
 	for {
-		d, err := getDrill(ctx, f, name)
+		d, err := client.Read[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), name)
 		if err != nil {
 			return err
 		}
 		if d.Status.Phase != phase {
 			phase = d.Status.Phase
-			tell(out, "%s\n", phase)
+			say("%s", phase)
 		}
-		w, err := drillWorld(ctx, f)
+		w, err := ReadWorld(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -56,10 +55,10 @@ func finishAborted(ctx context.Context, f *client.Federation, out io.Writer, nam
 			return err
 		}
 		if d.IsFinished() && len(step.Changes) == 0 && len(step.Marks) == 0 {
-			tell(out, "failoverdrill/%s: %s, %s: %s\n", name, d.Status.Outcome, d.Status.Reason, d.Status.Message)
+			say("failoverdrill/%s: %s, %s: %s", name, d.Status.Outcome, d.Status.Reason, d.Status.Message)
 			return nil
 		}
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := pause(ctx); err != nil {
 			return fmt.Errorf("failoverdrill/%s is not undone in whole: drill abort %s --force goes on", name, name)
 		}
 	}
@@ -80,12 +79,12 @@ func nobodyLeads(ctx context.Context, f *client.Federation) error {
 
 // somebodyActs waits a while for the federation to act on the abort of a drill, and reports whether it does.
 func somebodyActs(ctx context.Context, f *client.Federation, name string) (bool, error) {
-	first, err := getDrill(ctx, f, name)
+	first, err := client.Read[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), name)
 	for end := time.Now().Add(actsWithin); err == nil && time.Now().Before(end); {
-		if err = sleep(ctx, time.Second); err != nil {
+		if err = pause(ctx); err != nil {
 			break
 		}
-		is, getErr := getDrill(ctx, f, name)
+		is, getErr := client.Read[v1beta1.FailoverDrill](ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), name)
 		if err = getErr; err == nil && (is.IsFinished() || is.Status.Phase != first.Status.Phase) {
 			return true, nil
 		}
@@ -140,4 +139,14 @@ func writeMark(ctx context.Context, f *client.Federation, m plan.Mark) error {
 	}
 	_, err = f.Dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: plan.FieldManager, Force: true})
 	return err
+}
+
+// pause waits for the next look.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+		return nil
+	}
 }

@@ -1,9 +1,10 @@
-package main
+// Package outside is what somebody outside of the federation's processes can do with drills: say whether one would be allowed now, and take
+// one to its end when no process is left that could. It runs the function that the federation runs, on what a client sees.
+package outside
 
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,9 +18,9 @@ import (
 	"federation/controllers/drill/plan"
 )
 
-// drillWorld returns the input of drills, as far as a client sees it: without the DNS servers' answers, and the
+// ReadWorld returns the input of drills, as far as a client sees it: without the DNS servers' answers, and the
 // federation's isolation.
-func drillWorld(ctx context.Context, f *client.Federation) (*plan.World, error) {
+func ReadWorld(ctx context.Context, f *client.Federation) (*plan.World, error) {
 	w := &plan.World{Now: time.Now()}
 	var err, listErr error
 	note := func(e error) { err = errors.Join(err, e) }
@@ -78,37 +79,37 @@ func leaseOf(lease *coordinationv1.Lease) plan.Lease {
 	return plan.Lease{Drill: drill, Renewed: renewed}
 }
 
-// printMayDrill prints for each method whether a drill of some clusters would be allowed now, or what blocks it. lost
-// is the review of their loss.
-func printMayDrill(ctx context.Context, f *client.Federation, out io.Writer, lost *v1beta1.FailoverReview) {
-	w, err := drillWorld(ctx, f)
+// Verdict says whether a drill of a method would be allowed now: it would if there is no reason against it.
+type Verdict struct {
+	Method          v1beta1.DrillMethod
+	Reason, Message string
+}
+
+// MayBegin says for each method whether a drill of some clusters would be allowed now. lost is the review of their loss.
+func MayBegin(ctx context.Context, f *client.Federation, lost *v1beta1.FailoverReview) (all []Verdict, err error) {
+	w, err := ReadWorld(ctx, f)
 	if err != nil {
-		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
-		return
+		return nil, err
 	}
 	spec := lost.Spec
 	spec.Drained = true
 	drained, err := f.Review(ctx, spec)
 	if err != nil {
-		tell(out, "\nWhether a drill would be allowed now cannot be seen: %v\n", err)
-		return
+		return nil, err
 	}
 	for _, d := range w.Drills {
 		if !d.IsFinished() {
 			w.Other = d.Name
 		}
 	}
-	tell(out, "\nWould a drill of it be allowed now?\n")
 	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation} {
 		w.Review = &drained.Status
 		if method == v1beta1.DrillIsolation {
 			w.Review = &lost.Status
 		}
-		d := &v1beta1.FailoverDrill{Spec: v1beta1.FailoverDrillSpec{Method: method}}
-		if reason, message := plan.Preflight(d, w); reason != "" {
-			tell(out, "  %-9s no, %s: %s\n", method, reason, message)
-		} else {
-			tell(out, "  %-9s yes\n", method)
-		}
+		v := Verdict{Method: method}
+		v.Reason, v.Message = plan.Preflight(&v1beta1.FailoverDrill{Spec: v1beta1.FailoverDrillSpec{Method: method}}, w)
+		all = append(all, v)
 	}
+	return all, nil
 }

@@ -1,6 +1,7 @@
-package main
+package outside
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -32,10 +33,10 @@ func TestUndoWithoutTheFederation(t *testing.T) {
 				}
 				abort(t, f, "drill-1")
 				out := &strings.Builder{}
-				if err := finishAborted(t.Context(), f, out, "drill-1"); err != nil {
+				if err := Finish(t.Context(), f, to(out), "drill-1"); err != nil {
 					t.Fatal(err)
 				}
-				if d, err := getDrill(t.Context(), f, "drill-1"); err != nil || d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator {
+				if d, err := client.Read[v1beta1.FailoverDrill](t.Context(), f.Dynamic.Resource(v1beta1.FailoverDrillsResource), "drill-1"); err != nil || d.Status.Outcome != v1beta1.DrillInterrupted || d.Status.Reason != v1beta1.DrillOperator {
 					t.Errorf("%v; the drill: %+v", err, d.Status)
 				}
 				if after := specOf(fleet); !reflect.DeepEqual(after, before) {
@@ -55,7 +56,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		fleet, f := fleetAndPlugin(t, time.Second)
 		defer fleet.Close()
 		out := &strings.Builder{}
-		if err := finishAborted(t.Context(), f, out, "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
+		if err := Finish(t.Context(), f, to(out), "drill-1"); err == nil || !strings.Contains(err.Error(), "process one decides") {
 			t.Errorf("while a process leads: %v", err)
 		}
 	})
@@ -65,7 +66,7 @@ func TestUndoLeavesItToTheFederation(t *testing.T) {
 		replay(t, fleet, "drill Shift a 600", "wait 60s")
 		abort(t, f, "drill-1")
 		out := &strings.Builder{}
-		if err := finishAborted(t.Context(), f, out, "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
+		if err := Finish(t.Context(), f, to(out), "drill-1"); err != nil || !strings.Contains(out.String(), "the federation undoes it itself") {
 			t.Errorf("while a process acts: %v\n%s", err, out)
 		}
 	})
@@ -111,4 +112,9 @@ func abort(t *testing.T, f *client.Federation, name string) {
 func specOf(fleet *fleettest.Fleet) any {
 	u := fleet.Federation.Get(v1beta1.ClustersResource, "", "a")
 	return []any{u.Object["spec"], u.GetAnnotations()}
+}
+
+// to writes lines to a text.
+func to(out *strings.Builder) func(string, ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
 }
