@@ -15,6 +15,7 @@ import (
 	"federation/apiserver/apis/phrase"
 	"federation/apiserver/client"
 	drainplan "federation/controllers/drain/plan"
+	"federation/controllers/drain/progress"
 )
 
 type drainCommand struct {
@@ -27,7 +28,7 @@ type drainCommand struct {
 	all     bool
 
 	*client.Federation
-	progress progress
+	progress *progress.Progress
 }
 
 func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
@@ -113,7 +114,7 @@ func (o *drainCommand) run(ctx context.Context, name string, do func(context.Con
 	if o.Federation, err = o.connect(); err != nil {
 		return err
 	}
-	o.progress = newProgress(o.Out)
+	o.progress = progress.New(o.Out)
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not done after %s", o.timeout))
@@ -239,7 +240,7 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 		if c.Annotations[v1beta1.DrainAnnotation] != "" {
 			return false, nil
 		}
-		o.progress.finish(c)
+		o.progress.Finish(c)
 		tell(o.Out, "cluster/%s undrained\n", name)
 		return true, nil
 	})
@@ -252,7 +253,7 @@ func (o *drainCommand) watch(ctx context.Context, name string, done func(*v1beta
 		if err != nil {
 			return err
 		}
-		o.progress.print(c, time.Now())
+		o.progress.Print(c, time.Now())
 		if is, err := done(c); is || err != nil {
 			return err
 		}

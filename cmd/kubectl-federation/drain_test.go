@@ -29,6 +29,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
 	drainplan "federation/controllers/drain/plan"
+	"federation/controllers/drain/progress"
 )
 
 var drainedAt = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -158,7 +159,7 @@ func (w *world) answer(r *http.Request) (*http.Response, error) {
 // run runs a command of the world and returns its output.
 func (w *world) run(ctx context.Context, do func(*drainCommand) func(context.Context, string) error, set func(*drainCommand)) (string, error) {
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	o := &drainCommand{IOStreams: streams, Federation: w.f, dry: "none", ttl: -1, progress: newProgress(out)}
+	o := &drainCommand{IOStreams: streams, Federation: w.f, dry: "none", ttl: -1, progress: progress.New(out)}
 	if set != nil {
 		set(o)
 	}
@@ -283,40 +284,6 @@ func TestDrainDryRunChangesNothing(t *testing.T) {
 	if err != nil || !strings.HasSuffix(said, "cluster/east-a would be drained (dry run): DNS weight 100 to 0, wait, move, cordon\n") || drainState(w.cluster()) != "DNS weight 100" {
 		t.Errorf("%s%v; %s", said, err, drainState(w.cluster()))
 	}
-}
-
-// TestProgressSaysOnlyWhatChanges checks that, and that a long wait prints that it is still waiting.
-func TestProgressSaysOnlyWhatChanges(t *testing.T) {
-	var out strings.Builder
-	c, now := &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}, drainedAt
-	p := progress{out: &out, every: 30 * time.Second}
-	watch := func(times int, s *v1beta1.ClusterDrainStatus) {
-		c.Status.Drain = s
-		for range times {
-			p.print(c, now)
-			now = now.Add(time.Second)
-		}
-	}
-	api := v1beta1.DrainObject{Kind: "Deployment", Namespace: "default", Name: "api", Placed: 3, Current: 3, Ready: 3}
-	web := v1beta1.DrainObject{Kind: "ReplicaSet", Namespace: "default", Name: "web", Current: 20, Ready: 20}
-	moves := func() *v1beta1.ClusterDrainStatus {
-		return &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainEvicting, Objects: 7, Placed: 3, Current: web.Current + 3, Ready: web.Ready + 3, Waiting: []v1beta1.DrainObject{web, api}}
-	}
-	c.Spec.Drain = &v1beta1.ClusterDrain{}
-	watch(65, moves())
-	web.Message = "west-a: exceeded quota"
-	watch(1, moves())
-	web.Current, web.Ready = 7, 7
-	watch(32, moves())
-	watch(40, &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainEvicting, Message: "what runs there is not known: it does not answer"})
-	watch(3, &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainBlocked, Message: "somebody took the taint off"})
-	c.Spec.Drain = nil
-	watch(200, &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainReturning, Objects: 1, Placed: 3, Ready: 1, Waiting: []v1beta1.DrainObject{{Kind: "Deployment", Namespace: "default", Name: "api", Placed: 3, Current: 3, Ready: 1}}})
-	c.Spec.Drain = &v1beta1.ClusterDrain{}
-	watch(2, &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainPublishing, Message: "DNS provider bind: i/o timeout"})
-	until := metav1.NewTime(now.Add(17 * time.Second))
-	watch(5, &v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainExpiring, Until: &until})
-	golden(t, "testdata/drain.progress", out.String())
 }
 
 // TestUnjoinOfAServingClusterAsks checks that, because what is placed there would run twice.

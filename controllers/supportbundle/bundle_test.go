@@ -1,4 +1,4 @@
-package main
+package supportbundle
 
 import (
 	"archive/tar"
@@ -43,7 +43,7 @@ func TestBundle(t *testing.T) {
 	var out bytes.Buffer
 	b := newBundle(&out, time.Unix(1000, 0))
 	for file, err := range map[string]error{"a.json": nil, "b.json": errors.New("you may not")} {
-		if err := b.add(t.Context(), supportPart{file, func(context.Context) ([]byte, error) { return []byte(file), err }}); err != nil {
+		if err := b.add(t.Context(), part{file, func(context.Context) ([]byte, error) { return []byte(file), err }}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,5 @@
-package main
+// Package progress tells somebody who watches a drain, or its undoing, what has changed, in lines of text.
+package progress
 
 import (
 	"fmt"
@@ -11,9 +12,9 @@ import (
 	drainplan "federation/controllers/drain/plan"
 )
 
-// progress prints the progress of a drain, or of its undoing: changes at once and, while nothing changes, from time to
+// Progress prints the progress of a drain, or of its undoing: changes at once and, while nothing changes, from time to
 // time that it is still waiting.
-type progress struct {
+type Progress struct {
 	out   io.Writer
 	every time.Duration
 	// phase is that which was printed last, and until the end of its wait.
@@ -26,13 +27,14 @@ type progress struct {
 	changed, at time.Time
 }
 
-func newProgress(out io.Writer) progress {
+// New returns a Progress that prints to out.
+func New(out io.Writer) *Progress {
 	now := time.Now()
-	return progress{out: out, every: 30 * time.Second, changed: now, at: now}
+	return &Progress{out: out, every: 30 * time.Second, changed: now, at: now}
 }
 
-// print prints what is new.
-func (p *progress) print(c *v1beta1.Cluster, now time.Time) {
+// Print prints what is new.
+func (p *Progress) Print(c *v1beta1.Cluster, now time.Time) {
 	s := c.Status.Drain
 	if s == nil || (c.Spec.Drain == nil) != (s.Phase == v1beta1.DrainReturning) { // it says what was before
 		p.update(c.Name, nil, []string{"the federation to begin"}, now)
@@ -62,7 +64,7 @@ func (p *progress) print(c *v1beta1.Cluster, now time.Time) {
 }
 
 // phaseLine describes the phase of a cluster that has entered it.
-func (p *progress) phaseLine(c *v1beta1.Cluster, now time.Time) string {
+func (p *Progress) phaseLine(c *v1beta1.Cluster, now time.Time) string {
 	switch began := p.phase == "" && now.Sub(c.Status.Drain.Since.Time) < p.every; c.Status.Drain.Phase {
 	case v1beta1.DrainPublishing, v1beta1.DrainExpiring:
 		if began {
@@ -78,35 +80,35 @@ func (p *progress) phaseLine(c *v1beta1.Cluster, now time.Time) string {
 	return ""
 }
 
-// finish prints the end of an undoing.
-func (p *progress) finish(c *v1beta1.Cluster) {
+// Finish prints the end of an undoing.
+func (p *Progress) Finish(c *v1beta1.Cluster) {
 	if p.phase == v1beta1.DrainReturning {
 		p.say("%s: %s ready there; weight in DNS restored", c.Name, phrase.Count(p.ready, "replica"))
 	}
 }
 
-func (p *progress) say(format string, args ...any) {
-	tell(p.out, format+"\n", args...)
+func (p *Progress) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.out, format+"\n", args...)
 	p.last = nil
 }
 
 // update prints new lines, at most once a second. If there have been none for a while it prints what it waits for.
-func (p *progress) update(cluster string, lines, waits []string, now time.Time) {
+func (p *Progress) update(cluster string, lines, waits []string, now time.Time) {
 	fresh := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return slices.Contains(p.last, l) })
 	switch quiet := now.Sub(p.at); {
 	case len(fresh) > 0 && quiet >= time.Second:
 		for _, line := range fresh {
-			tell(p.out, "%s\n", line)
+			_, _ = fmt.Fprintf(p.out, "%s\n", line)
 		}
 		p.last, p.changed, p.at = lines, now, now
 	case len(fresh) == 0 && quiet >= p.every:
-		tell(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, phrase.Since(p.changed, now), phrase.Some(waits))
+		_, _ = fmt.Fprintf(p.out, "%s: unchanged for %s, still waiting for %s\n", cluster, phrase.Since(p.changed, now), phrase.Some(waits))
 		p.at = now
 	}
 }
 
 // printObjects prints the objects that are waited for.
-func (p *progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, now time.Time) {
+func (p *Progress) printObjects(cluster string, s *v1beta1.ClusterDrainStatus, now time.Time) {
 	head := fmt.Sprintf("%s: %s of %s still there: %d placed, %d ready", cluster, phrase.Count(s.Current, "replica"), phrase.Count(int64(s.Objects), "object"), s.Placed, s.Ready)
 	if s.Phase == v1beta1.DrainReturning {
 		head = fmt.Sprintf("%s: %d of %s ready; waiting for %s", cluster, s.Ready, phrase.Count(s.Placed, "replica"), phrase.Count(int64(s.Objects), "object"))
