@@ -71,8 +71,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if key := r.URL.Query().Get("key"); r.URL.Path == "/" && equalSecrets(key, g.key) {
-		http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		http.Redirect(w, r, "/console/#gate="+g.own, http.StatusSeeOther)
+		g.letIn(w)
 		return
 	}
 	if c, err := r.Cookie(g.cookie()); err != nil || !equalSecrets(c.Value, g.session) {
@@ -103,6 +102,17 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		writeRefusal(w, http.StatusNotFound, "there is nothing here")
 	}
+}
+
+// letIn answers the first address with the cookie, and with a page that goes on to the console by itself. A redirect would not do: it belongs to
+// whatever page opened the address, here a file, and a browser does not send the cookie on another one's behalf.
+func (g *Gate) letIn(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; frame-ancestors 'none'")
+	_, _ = io.WriteString(w, `<!doctype html><title>Federation</title><link rel="icon" href="/console/icon.svg"><meta http-equiv="refresh" content="0;url=/console/#gate=`+g.own+`">`) // a browser that is gone needs none
 }
 
 var sameOrigin = http.NewCrossOriginProtection()
