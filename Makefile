@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -99,6 +99,10 @@ e2e-lb: build ## what clients of federation-lb see when clusters and load balanc
 
 e2e-pull: build ## all end-to-end tests with members that connect to the federation, which cannot connect to them; half an hour, as root
 	@E2E_PULL=1 E2E_NAME=e2e-pull go test ./hack/e2e -count 1 -v -timeout 70m
+
+e2e-console-firefox: build ## the console's tests in Firefox ESR instead of Chromium: five minutes
+	@hack/install-tools.sh firefox
+	@go test ./hack/consoletest -firefox -skip 'TestSite|TestPictures' -count 1 -v -timeout 40m
 
 e2e-nodeagent: build build-real ## the node agent as a DaemonSet, installed by `kubectl federation join`, on real nodes
 	@hack/e2e-nodeagent.sh

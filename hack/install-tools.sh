@@ -42,6 +42,9 @@ nc     netcat-openbsd    is called in pods by tests of the Multi-Cluster Service
 socat  socat             is what pods of their conformance suite answer with
 nslookup   bind9-dnsutils   asks for names in pods
 END
+  [ "${1:-}" != firefox ] || cat <<'END'
+firefox-esr   firefox-esr   shows the console, in its tests
+END
   [ "${1:-}" != site ] || cat <<'END'
 node   nodejs   builds the site of docs
 npm    npm      fetches what builds it

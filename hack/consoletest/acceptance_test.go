@@ -41,7 +41,7 @@ func TestThePageCatchesUp(t *testing.T) {
 	must(t, s.fleet.clusters(6, nil))
 	b := startBrowser(t, desk)
 	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 6`)
+	b.waitCells(6)
 	const live = `document.querySelector(".live").innerText`
 	for n := range *restarts {
 		b.wait(live + `.includes("live")`)
@@ -93,7 +93,7 @@ func TestWhatIfIsThePlan(t *testing.T) {
 	}
 	b := startBrowser(t, desk)
 	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 16`)
+	b.waitCells(16)
 	moved := int64(0)
 	for _, scope := range scopes {
 		level, name, _ := strings.Cut(scope, " ")
@@ -206,11 +206,7 @@ func (s *server) clusterText(t *testing.T, name string) string {
 // TestShownCommandsDoTheSame takes ten actions on the page, pastes the command that it shows for each into a shell, for another object of the
 // same kind, and compares both. Acceptance test 15 of the console.
 func TestShownCommandsDoTheSame(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(8, nil), s.fleet.info())
-	b := startBrowser(t, desk)
-	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 8`)
+	s, b := openOverview(t, 8)
 	const page, shell = "a-a-00", "b-b-01"
 	for _, a := range []struct{ button, typed string }{{"Cordon", ""}, {"Uncordon", ""}, {"Drain", page}, {"Undrain", ""}} {
 		before := s.clusterText(t, page)
@@ -261,11 +257,7 @@ func TestShownCommandsDoTheSame(t *testing.T) {
 // TestADrainOutlivesTheBrowser begins a drain on the page and kills the browser: the drain is the federation's, and undrain works in a
 // terminal. Acceptance test 14 of the console; hack/e2e has drains to their end.
 func TestADrainOutlivesTheBrowser(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(4, nil), s.fleet.info())
-	b := startBrowser(t, desk)
-	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	s, b := openOverview(t, 4)
 	before := s.clusterText(t, "a-a-00")
 	b.acts("a-a-00", "Drain", "a-a-00")
 	drained := func() bool { return strings.Contains(s.clusterText(t, "a-a-00"), `"drain":`) }
@@ -349,11 +341,14 @@ func TestTheTreeOfScreenReaders(t *testing.T) {
 	}
 }
 
-// tabTo presses Tab until the focus is on what an expression says of e; on its way the focus can always be seen.
-func (b *browser) tabTo(expression string) {
+// tabTo presses Tab until the focus is on what an expression says of e.
+func (b *browser) tabTo(expression string) { b.t.Helper(); b.pressUntil("Tab", expression) }
+
+// pressUntil presses a key until the focus is on what an expression says of e; on its way the focus can always be seen.
+func (b *browser) pressUntil(key, expression string) {
 	b.t.Helper()
 	for range 80 {
-		b.press("Tab")
+		b.press(key)
 		var at struct {
 			There, Seen bool
 			What        string
@@ -366,17 +361,13 @@ func (b *browser) tabTo(expression string) {
 			return
 		}
 	}
-	b.t.Fatalf("Tab never comes to %s", expression)
+	b.t.Fatalf("%s never comes to %s", key, expression)
 }
 
 // TestDrillsByKeyboard asks what would happen, begins a drill and aborts it without a mouse. With TestKeyboardAlone, which drains, it is acceptance
 // test 18 of the console.
 func TestDrillsByKeyboard(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(4, nil), s.fleet.info())
-	b := startBrowser(t, desk)
-	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	s, b := openOverview(t, 4)
 	b.press("g", "f")
 	b.waitText("What if …")
 	b.tabTo(`e.name === "scope"`)
@@ -407,7 +398,7 @@ func TestDrillsByKeyboard(t *testing.T) {
 	}
 	s.setDrill(t, "by-key", v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillHolding, Clusters: []string{"a-b-00"}})
 	b.wait(`document.querySelector(".band")`)
-	b.tabTo(`e.innerText === "by-key"`)
+	b.pressUntil("Shift+Tab", `e.innerText === "by-key"`) // it is above
 	b.press("Enter")
 	b.wait(`document.querySelector("main .title .danger")`)
 	b.tabTo(`e.matches("main .title .danger")`)

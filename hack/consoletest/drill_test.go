@@ -168,12 +168,7 @@ func inWords(d time.Duration) string {
 // are those of the object, also of what happened while nobody looked. The test plays the federation, which does not run. Acceptance
 // test 13 of the console.
 func TestADrillFromThePageAlone(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(4, nil), s.fleet.info())
-	address := s.console(t)
-	b := startBrowser(t, desk)
-	b.open(address)
-	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	s, b := openOverview(t, 4)
 	b.show("#/drills?zone=region-a%2Fa&method=isolate")
 	b.waitText("Begin a drill")
 	b.eval(`(() => {const f = document.querySelector("main form"); f.elements.name.value = "first"; f.elements.reason.value = "to see it"; f.requestSubmit()})()`, nil)
@@ -208,8 +203,8 @@ func TestADrillFromThePageAlone(t *testing.T) {
 	b.open("about:blank") // the tab is closed
 	report.Objectives[0].Met, report.Objectives[0].Measured = false, new(int32(7))
 	s.setDrill(t, "first", v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, Outcome: v1beta1.DrillFailed, Reason: v1beta1.DrillObjectiveMissed, Message: "missed: outOfDNSSeconds", Report: report})
-	b.open(address)
-	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	b.open(s.address)
+	b.waitCells(4)
 	b.show("#/drill/first")
 	b.waitText("missed: outOfDNSSeconds")
 	check(&marks)
@@ -224,7 +219,7 @@ func TestADrillFromThePageAlone(t *testing.T) {
 	s.until(t, "somebody has aborted it", func() bool { a := s.getDrill(t, "second").Status.Abort; return a != nil && a.By != "" })
 	s.setDrill(t, "second", v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, Outcome: v1beta1.DrillInterrupted, Reason: v1beta1.DrillOperator, Message: "aborted"})
 	b.wait(`document.querySelector("main [role=status]")?.innerText.includes("Interrupted")`)
-	b.checkClean(origin(t, address))
+	b.checkClean(origin(t, s.address))
 }
 
 // TestTheReportPrints prints a report as long as those of large fleets are, from a desk and from a phone in the dark: on two sheets of A4,
@@ -247,7 +242,7 @@ func TestTheReportPrints(t *testing.T) {
 		if a4 := bytes.Count(pdf, []byte("/MediaBox [0 0 594.95996 841.91998]")); sheets == 0 || sheets > 2 || a4 != sheets {
 			t.Errorf("%s: %d sheets, of which %d are A4: want two at most", name, sheets, a4)
 		}
-		b.onMedium("print")
+		must(t, b.chromium().onMedium("print"))
 		var left []string
 		b.eval(`["header", "button", "form", ".numbers", ".note"].filter((s) => [...document.querySelectorAll(s)].some((e) => e.checkVisibility()))`, &left)
 		if len(left) > 0 {

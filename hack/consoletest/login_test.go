@@ -1,21 +1,17 @@
 package consoletest
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,16 +19,6 @@ import (
 
 	"federation/apiserver/console/testissuer"
 )
-
-// trust has a browser take certificates by their keys, as if a person had installed their authority.
-func trust(certs ...*x509.Certificate) chromedp.ExecAllocatorOption {
-	var keys []string
-	for _, c := range certs {
-		sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-		keys = append(keys, base64.StdEncoding.EncodeToString(sum[:]))
-	}
-	return chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(keys, ","))
-}
 
 // serving is the certificate of the server.
 func (s *server) serving(t *testing.T) *x509.Certificate {
@@ -69,7 +55,7 @@ func TestLoginWithAToken(t *testing.T) {
 	s := startServer(t)
 	seedFew(t, s)
 	token := s.tokenOf(t, "viewer")
-	b := startBrowser(t, desk, trust(s.serving(t)))
+	b := startBrowser(t, desk, s.serving(t))
 	b.open(s.admin.Host + "/console/")
 	b.wait(`document.querySelector(".login input")`)
 	b.checkAccessible("login")
@@ -124,7 +110,7 @@ jwt:
 		must(t, err)
 	}
 	waitForIssuer(t, s, i)
-	b := startBrowser(t, desk, trust(s.serving(t), i.Certificate()))
+	b := startBrowser(t, desk, s.serving(t), i.Certificate())
 	b.open(s.admin.Host + "/console/")
 	b.waitText("Log in with your organization")
 	b.checkAccessible("login at an issuer")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,12 +23,22 @@ import (
 
 const bin = "../../_output/bin/" // of make build
 
-// chromium is the browser. Where it is missing the tests fail: hack/install-tools.sh tests installs it.
-const chromium = "chromium"
+var firefox = flag.Bool("firefox", false, "have the pages shown by Firefox ESR, not by Chromium; what only Chromium can say is skipped")
+
+// The browsers, as Debian names them. Where one is missing its tests fail.
+const (
+	chromiumProgram = "chromium"
+	firefoxProgram  = "firefox-esr"
+)
 
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath(chromium); err != nil {
-		fmt.Fprintln(os.Stderr, "the tests of the console need chromium: hack/install-tools.sh tests installs it")
+	flag.Parse()
+	program, tools := chromiumProgram, "tests"
+	if *firefox {
+		program, tools = firefoxProgram, "firefox"
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		fmt.Fprintf(os.Stderr, "the tests of the console need %s: hack/install-tools.sh %s installs it\n", program, tools)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -41,6 +52,8 @@ type server struct {
 	fleet  *fleet
 	config string // the administrator's kubeconfig
 	end    func() // ends it, before the test's end
+	// address is that of the last console.
+	address string
 }
 
 // startServer starts an apiserver, which the test's end ends.
@@ -79,7 +92,8 @@ func (s *server) configOf(t *testing.T, path string) *rest.Config {
 func (s *server) console(t *testing.T, flags ...string) string {
 	t.Helper()
 	line, _ := process(t, "console: ", bin+"kubectl-federation", append([]string{"console", "--no-browser", "--kubeconfig", s.config}, flags...)...)
-	return strings.TrimSpace(strings.TrimPrefix(line, "console: "))
+	s.address = strings.TrimSpace(strings.TrimPrefix(line, "console: "))
+	return s.address
 }
 
 // process starts a program, waits for a line that contains until, and returns it. The test's end ends the program, if end has not.

@@ -123,11 +123,8 @@ func letters(r rune) rune {
 
 // TestAClusterIsLost checks that a cell changes within a second after the Cluster does.
 func TestAClusterIsLost(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(3, nil))
-	b := startBrowser(t, desk)
-	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 3 && document.querySelector(".live").innerText.includes("live")`)
+	s, b := openOverview(t, 3)
+	b.wait(`document.querySelector(".live").innerText.includes("live")`)
 	lost := member(0, 3)
 	lose(lost, v1beta1.PhaseFailedOver, "not ready for longer than the grace period")
 	b.eval(fmt.Sprintf(`void (window.changed = new Promise((done) => { const look = () => document.querySelector('[data-name="%s"]').getAttribute("aria-label").includes("failed over") ? done(Date.now()) : requestAnimationFrame(look); look(); }))`, lost.Name), nil)
@@ -151,7 +148,7 @@ func TestThousandClusters(t *testing.T) {
 	}))
 	b := startBrowser(t, desk)
 	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 1000`)
+	b.waitCells(1000)
 	var paint, usable float64
 	b.eval(`performance.getEntriesByName("first-contentful-paint")[0].startTime`, &paint)
 	b.eval(`performance.getEntriesByName("clusters-shown")[0].startTime`, &usable)

@@ -91,11 +91,7 @@ func TestAUserOfOneNamespace(t *testing.T) {
 // TestKeyboardAlone goes through the map and drains a cluster without a mouse. What the page asks for is what the terminal
 // would: the federation, which does not run here, is to drain the cluster, and undrain begins from there.
 func TestKeyboardAlone(t *testing.T) {
-	s := startServer(t)
-	must(t, s.fleet.clusters(4, nil), s.fleet.info())
-	b := startBrowser(t, desk)
-	b.open(s.console(t))
-	b.wait(`document.querySelectorAll(".cell").length === 4`)
+	_, b := openOverview(t, 4)
 	b.wait(`document.querySelector(".user")`)
 	focused := func() (name string) {
 		b.eval(`document.activeElement.dataset.name ?? document.activeElement.innerText.split("\n")[0]`, &name)

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/log"
 )
 
 var (
@@ -28,7 +25,6 @@ func TestSite(t *testing.T) {
 	for name, l := range map[string]look{"desk": desk, "desk-dark": {1440, 900, true}, "phone": {390, 844, false}, "phone-dark": {390, 844, true}} {
 		t.Run(name, func(t *testing.T) {
 			b := startBrowser(t, l)
-			call(b, log.Enable, cdp.Empty{})
 			for page, text := range map[string]string{"": "One API for many Kubernetes clusters", "first-hour": "Clean up", "drills": "Checks before a drill", "performance": "bare client", "comparison": "Which one for what", "adr/": "What was decided"} {
 				b.open(server.URL + "/" + page + map[bool]string{true: ".html"}[page != "" && page != "adr/"])
 				b.waitText(text)
@@ -39,10 +35,10 @@ func TestSite(t *testing.T) {
 			b.searchSite("failover drill", "drills.html")
 			b.shot(name + "-found")
 			b.checkClean(server.URL)
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if len(b.errors) > 0 {
-				t.Errorf("errors on the console: %q", b.errors)
+			b.notes.mu.Lock()
+			defer b.notes.mu.Unlock()
+			if len(b.notes.errors) > 0 {
+				t.Errorf("errors on the console: %q", b.notes.errors)
 			}
 		})
 	}

@@ -55,6 +55,17 @@ func seedFew(t *testing.T, s *server) {
 	}
 }
 
+// openOverview opens the overview of n clusters that serve, as an administrator.
+func openOverview(t *testing.T, n int) (*server, *browser) {
+	t.Helper()
+	s := startServer(t)
+	must(t, s.fleet.clusters(n, nil), s.fleet.info())
+	b := startBrowser(t, desk)
+	b.open(s.console(t))
+	b.waitCells(n)
+	return s, b
+}
+
 // origin returns the scheme and host of an address.
 func origin(t *testing.T, address string) string {
 	t.Helper()

@@ -73,11 +73,10 @@ export async function list(path, signal) {
 
 /**
  * Watches a resource from a version on, until the stream ends.
- * @param {string} path @param {string} version @param {AbortSignal} signal @param {() => void} begun @param {(event: any) => void} each
+ * @param {string} path @param {string} version @param {AbortSignal} signal @param {(event: any) => void} each
  */
-export async function watch(path, version, signal, begun, each) {
+export async function watch(path, version, signal, each) {
   const response = await send(`${path}?watch=1&allowWatchBookmarks=1&resourceVersion=${encodeURIComponent(version)}`, {signal});
-  begun();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

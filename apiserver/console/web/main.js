@@ -51,11 +51,13 @@ const root = document.getElementById("app");
 root.replaceChildren();
 const dialog = (id) => /** @type {HTMLDialogElement} */ (document.getElementById(id));
 
-/** Opens the dialogs that the state has open. The browser closes them, and says so. */
+/** Has those dialogs open that the state has open. */
 function showDialogs() {
-  for (const id of ["search", "help", "act"]) if (state.open === id && !dialog(id).open) dialog(id).showModal();
-  if (state.route.query.show && !dialog("drawer").open) dialog("drawer").showModal();
-  if (!state.route.query.show && dialog("drawer").open) dialog("drawer").close();
+  const wanted = {drawer: Boolean(state.route.query.show), search: state.open === "search", help: state.open === "help", act: state.open === "act"};
+  for (const [id, open] of Object.entries(wanted)) {
+    if (open && !dialog(id).open) dialog(id).showModal();
+    if (!open && dialog(id).open) dialog(id).close();
+  }
 }
 
 let noteTimer = 0;
@@ -68,14 +70,16 @@ function note(text) {
 
 Object.assign(state.act, {
   go: (changes) => {
-    const now = route(location.hash); // the state's may be older: it follows by an event
+    const now = route(location.hash); // the state's may be older: it follows links by an event
     const to = hashOf(now, changes);
-    if (to !== hashOf(now)) location.hash = to;
+    if (to === hashOf(now)) return;
+    location.hash = to;
+    turn(); // at once: a frame may come before the event
   },
   open: (id) => ((state.open = id), draw()),
-  shut: (id) => dialog(id).close(),
-  close: (id) => {
-    if (state.open === id) state.open = "";
+  shut: (id) => {
+    if (id === "drawer") state.act.go({show: ""});
+    else if (state.open === id) state.open = "";
     draw();
   },
   skip: (event) => (event.preventDefault(), document.getElementById("main").focus()),

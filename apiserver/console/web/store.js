@@ -19,22 +19,21 @@ export class Feed {
     this.behindSince = Date.now();
     /** @type {Error | undefined} */
     this.error = undefined;
-    this.lists = 0;
   }
 
-  /** Follows the kind until signal ends. */
+  /**
+   * Follows the kind until signal ends. When a watch ends a list comes first, not a watch from there on: Firefox says that a watch has begun only
+   * once something comes, and until then the page would not know that it is current.
+   */
   async follow(signal) {
     let pause = 500;
-    let version = "";
     while (!signal.aborted) {
       const began = Date.now();
       try {
-        if (!version) version = await this.#list(signal);
-        version = await this.#watch(version, signal);
+        await this.#watch(await this.#list(signal), signal);
         this.#behind(undefined);
       } catch (err) {
         if (signal.aborted) return;
-        if (err instanceof APIError && (err.code === 410 || err.code === 403 || err.code === 404)) version = "";
         this.#behind(err);
       }
       pause = Date.now() - began > 10_000 ? 500 : Math.min(pause * 2, longestPause);
@@ -52,7 +51,6 @@ export class Feed {
     const {items, resourceVersion} = await list(this.path, signal);
     this.items = new Map(items.map((o) => [o.metadata.name, o]));
     this.loaded = true;
-    this.lists++;
     this.#current();
     return resourceVersion;
   }
@@ -63,16 +61,15 @@ export class Feed {
     this.changed();
   }
 
-  /** Watches until the stream ends, and returns the version that it came to. What was missed comes first: where nothing comes, nothing was. */
+  /** Watches from a version on until the stream ends, or nothing comes for too long. */
   async #watch(version, signal) {
     const quiet = new AbortController();
     let timer = setTimeout(() => quiet.abort(), silence);
     try {
-      await watch(this.path, version, AbortSignal.any([signal, quiet.signal]), () => this.#current(), (event) => {
+      await watch(this.path, version, AbortSignal.any([signal, quiet.signal]), (event) => {
         clearTimeout(timer);
         timer = setTimeout(() => quiet.abort(), silence);
         if (event.type === "ERROR") throw new APIError(event.object?.code ?? 500, event.object?.message ?? "the watch failed");
-        version = event.object.metadata.resourceVersion;
         if (event.type === "DELETED") this.items.delete(event.object.metadata.name);
         else if (event.type !== "BOOKMARK") this.items.set(event.object.metadata.name, event.object);
         this.#current();
@@ -82,7 +79,6 @@ export class Feed {
     } finally {
       clearTimeout(timer);
     }
-    return version;
   }
 }
 

@@ -52,12 +52,12 @@ function drillBand(state) {
 
 /** A page with all that is round it. @param {any} state @param {(state: any) => unknown} page */
 export function frame(state, page) {
+  // The browser closes a dialog by itself after cancel, for Escape. The state has to know before a frame opens it again.
+  const dialog = (id, label, open, view) => html`<dialog id=${id} aria-label=${label} @cancel=${() => state.act.shut(id)} @close=${(e) => e.target.open || state.act.shut(id)}>${open ? guarded(() => view(state)) : nothing}</dialog>`;
   return html`<a class="skip" href="#main" @click=${state.act.skip}>Skip to the page</a>
     ${guarded(() => header(state))}${guarded(() => drillBand(state))}
     <main id="main" tabindex="-1">${guarded(() => page(state))}</main>
     <p class="note" role="status">${state.note}</p>
-    <dialog id="drawer" aria-label="Cluster" @close=${() => state.act.go({show: ""})}>${state.route.query.show ? guarded(() => clusterDrawer(state)) : nothing}</dialog>
-    <dialog id="search" aria-label="Search" @close=${() => state.act.close("search")}>${state.open === "search" ? guarded(() => searchDialog(state)) : nothing}</dialog>
-    <dialog id="help" aria-label="Help" @close=${() => state.act.close("help")}>${state.open === "help" ? helpDialog(state) : nothing}</dialog>
-    <dialog id="act" aria-label="Confirm" @close=${() => state.act.close("act")}>${state.open === "act" ? guarded(() => actDialog(state)) : nothing}</dialog>`;
+    ${dialog("drawer", "Cluster", state.route.query.show, clusterDrawer)}${dialog("search", "Search", state.open === "search", searchDialog)}
+    ${dialog("help", "Help", state.open === "help", helpDialog)}${dialog("act", "Confirm", state.open === "act", actDialog)}`;
 }
