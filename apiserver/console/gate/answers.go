@@ -37,7 +37,11 @@ func (a *answers) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /local/status", reads(func(*http.Request) []string { return []string{"status"} }))
 	mux.HandleFunc("GET /local/explain", reads(func(r *http.Request) []string {
-		return []string{"explain", "--namespace=" + r.FormValue("namespace"), "--", r.FormValue("object")}
+		args := []string{"explain", "--namespace=" + r.FormValue("namespace")}
+		if wait := r.FormValue("wait"); wait != "" {
+			args = append(args, "--member-timeout="+wait)
+		}
+		return append(args, "--", r.FormValue("object"))
 	}))
 	mux.HandleFunc("GET /local/dns", reads(func(r *http.Request) []string {
 		return []string{"dns", "--namespace=" + r.FormValue("namespace"), "--", r.FormValue("object")}

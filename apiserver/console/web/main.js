@@ -202,18 +202,41 @@ const resourcePath = (version, plural, namespace) => `${version === "v1" ? "/api
 
 /** What each page asks for beside the store, and how often, in ms. */
 const questions = {
-  workload: ({path: [, resource, namespace, name]}) => [5000, (signal) => get(`/local/explain?namespace=${encodeURIComponent(namespace)}&object=${encodeURIComponent(`${resource}/${name}`)}`, {signal})],
-  service: ({path: [, namespace, name]}) => [5000, (signal) => askService(namespace, name, signal)],
+  workload: ({path: [, resource, namespace, name]}) => [5000, (signal, early) => explain(namespace, `${resource}/${name}`, signal, early)],
+  service: ({path: [, namespace, name]}) => [5000, (signal, early) => askService(namespace, name, signal, early)],
   workloads: (r) => [10_000, (signal) => askTable(r, signal)],
   services: (r) => [10_000, (signal) => askTable(r, signal)],
   failover: ({query}) => (scopeOf(query) ? [30_000, (signal) => post("/apis/federation/v1beta1/failoverreviews", {apiVersion: "federation/v1beta1", kind: "FailoverReview", spec: reviewSpec(scopeOf(query))}, {signal})] : undefined),
   events: ({query}) => [5000, (signal) => askEvents(query, signal)],
 };
 
-async function askService(namespace, name, signal) {
-  const at = `?namespace=${encodeURIComponent(namespace)}&object=${encodeURIComponent(`service/${name}`)}`;
-  const [dns, explained] = await Promise.allSettled([get(`/local/dns${at}`, {signal}), get(`/local/explain${at}`, {signal})]);
-  return {dns: dns.value, dnsError: dns.reason, explained: explained.value, explainError: explained.reason};
+const localPath = (command, namespace, object) => `/local/${command}?namespace=${encodeURIComponent(namespace)}&object=${encodeURIComponent(object)}`;
+
+/** For how long clusters are waited for before a page is shown without those that are silent. */
+const shortWait = "300ms";
+
+/**
+ * Asks where an object is. A page that has nothing to show yet does not wait for clusters that are silent: early takes what the others have said.
+ * @param {string} namespace @param {string} object @param {AbortSignal} signal @param {((data: any) => void) | undefined} early
+ */
+async function explain(namespace, object, signal, early) {
+  const path = localPath("explain", namespace, object);
+  if (early) {
+    const quick = await get(`${path}&wait=${shortWait}`, {signal});
+    if (!quick.clusters.some((c) => c.copy === "unreadable")) return quick;
+    early({...quick, asking: true});
+  }
+  return get(path, {signal});
+}
+
+async function askService(namespace, name, signal, early) {
+  const object = `service/${name}`;
+  const parts = [get(localPath("dns", namespace, object), {signal}), explain(namespace, object, signal, early && show)];
+  const all = ([dns, explained]) => ({dns: dns.value, dnsError: dns.reason, explained: explained.value, explainError: explained.reason});
+  async function show(quick) {
+    early(all(await Promise.allSettled([parts[0], quick])));
+  }
+  return all(await Promise.allSettled(parts));
 }
 
 function askTable(r, signal) {

@@ -84,7 +84,7 @@ export class Feed {
 
 /** An answer that is asked for, and again after a while. */
 export class Answer {
-  /** @param {(signal: AbortSignal) => Promise<any>} ask @param {() => void} changed @param {number} every ms between two questions, at least */
+  /** @param {(signal: AbortSignal, early?: (data: any) => void) => Promise<any>} ask early takes a part of the first answer, to be shown until it is whole @param {() => void} changed @param {number} every ms between two questions, at least */
   constructor(ask, changed, every) {
     this.ask = ask;
     this.changed = changed;
@@ -106,7 +106,8 @@ export class Answer {
 
   async once(signal) {
     try {
-      this.data = await this.ask(signal);
+      const early = (data) => ((this.data = data), this.changed());
+      this.data = await this.ask(signal, this.at ? undefined : early);
       this.error = undefined;
       this.at = Date.now();
     } catch (err) {
