@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,6 +147,32 @@ func (f *fleet) service(namespace, name string, clusters ...string) error {
 		serve.Items = append(serve.Items, v1beta1.ClusterServiceIngress{Cluster: c, Items: []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("192.0.2.%d", i+1)}}})
 	}
 	return f.annotate(corev1.SchemeGroupVersion.WithResource("services"), namespace, name, v1beta1.ServiceIngressesAnnotation, serve.String())
+}
+
+// ingress makes an Ingress of class federation with two paths of a host: to a Service, and to one that does not exist.
+func (f *fleet) ingress(namespace, name, service string) error {
+	i := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: networkingv1.IngressSpec{IngressClassName: new(v1beta1.IngressClassName)}}
+	paths := &networkingv1.HTTPIngressRuleValue{}
+	for _, to := range []struct{ path, service string }{{"/", service}, {"/old", "old"}} {
+		paths.Paths = append(paths.Paths, networkingv1.HTTPIngressPath{Path: to.path, PathType: new(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{
+			Service: &networkingv1.IngressServiceBackend{Name: to.service, Port: networkingv1.ServiceBackendPort{Number: 80}},
+		}})
+	}
+	i.Spec.Rules = []networkingv1.IngressRule{{Host: "www.example.com", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: paths}}}
+	_, err := f.kube.NetworkingV1().Ingresses(namespace).Create(context.Background(), i, metav1.CreateOptions{})
+	return err
+}
+
+// balancer registers one of the federation's load balancers, which died that long ago; 0 keeps it alive for longer than a test takes.
+func (f *fleet) balancer(name, region string, ago time.Duration) error {
+	if ago == 0 {
+		ago = -time.Hour
+	}
+	says := fmt.Sprintf(`{"region":%q,"zone":"a","addresses":["192.0.2.80"]}`, region)
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.LoadBalancersNamespace, Name: name, Annotations: map[string]string{v1beta1.LoadBalancerAnnotation: says}}}
+	l.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-ago)))
+	_, err := f.kube.CoordinationV1().Leases(l.Namespace).Create(context.Background(), l, metav1.CreateOptions{})
+	return err
 }
 
 // annotate writes what the federation has decided about an object.

@@ -16,6 +16,8 @@ var shown = []struct{ name, hash, text string }{
 	{"workload", "#/workload/deployments.apps/shop/web", "Decisions"},
 	{"services", "#/services?namespace=*", "LoadBalancer"},
 	{"service", "#/service/shop/web", "Where it is"},
+	{"ingresses", "#/services?kind=ingresses&namespace=*", "front"},
+	{"ingress", "#/ingress/shop/front", "Where requests go"},
 	{"failover", "#/failover?zone=region-a%2Fa", "would move"},
 	{"drills", "#/drills", "weekly-47"},
 	{"drill", "#/drill/weekly-47", "out of DNS"},

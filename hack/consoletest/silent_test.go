@@ -42,18 +42,18 @@ func silence(t *testing.T) (address string) {
 	return listener.Addr().String()
 }
 
-// TestASilentMember opens the pages of a workload and a Service while the API of one member takes connections and says nothing, and
+// TestASilentMember opens the pages of a workload, a Service and an Ingress while the API of one member takes connections and says nothing, and
 // that of another one answers: what is known is shown without waiting for the silent one, of which the page then says so. Acceptance
 // test 21 of the console.
 func TestASilentMember(t *testing.T) {
 	s, answers := startServer(t), startServer(t)
 	s.reachable(t, 0, 4, strings.TrimPrefix(answers.admin.Host, "https://"), answers.tokenOf(t, "member"), answers.admin.CAData)
 	s.reachable(t, 1, 4, silence(t), "t", nil)
-	must(t, s.fleet.info(), s.fleet.namespace("shop"), s.fleet.deployment("shop", "web", map[string]int64{"a-a-00": 2, "a-b-00": 1}, "created"), s.fleet.service("shop", "web", "a-a-00"))
+	must(t, s.fleet.info(), s.fleet.namespace("shop"), s.fleet.deployment("shop", "web", map[string]int64{"a-a-00": 2, "a-b-00": 1}, "created"), s.fleet.service("shop", "web", "a-a-00"), s.fleet.ingress("shop", "front", "web"))
 	b := startBrowser(t, desk)
 	b.open(s.console(t))
 	b.waitCells(2)
-	for _, hash := range []string{"#/workload/deployments.apps/shop/web", "#/service/shop/web"} {
+	for _, hash := range []string{"#/workload/deployments.apps/shop/web", "#/service/shop/web", "#/ingress/shop/front"} {
 		b.eval(fmt.Sprintf(`void (window.shown = new Promise((done) => {
 			const began = performance.now(), row = (name) => [...document.querySelectorAll('[aria-label="Clusters"] tbody tr')].find((r) => r.innerText.startsWith(name))?.innerText ?? "";
 			const look = () => row("a-a-00").includes("missing") ? done([performance.now() - began, row("a-b-00")]) : requestAnimationFrame(look);

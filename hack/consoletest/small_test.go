@@ -38,6 +38,7 @@ func seedFew(t *testing.T, s *server) {
 	long := "a-name-that-is-as-long-as-names-of-workloads-may-well-be-in-companies-with-rules"
 	must(t, f.deployment("lab", long, map[string]int64{"a-a-00": 1}, "created"))
 	must(t, f.info(), f.service("shop", "web", "a-a-00", "a-a-01", "b-a-00"))
+	must(t, f.ingress("shop", "front", "web"), f.balancer("lb-a", "region-a", 0), f.balancer("lb-b", "region-b", 5*time.Minute))
 	drilled := metav1.NewTime(time.Now().Add(-12 * 24 * time.Hour))
 	survived := []metav1.Condition{{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: drilled}}
 	short := []metav1.Condition{{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, Message: "8 of 410 replicas would fit nowhere", LastTransitionTime: drilled}}

@@ -1,13 +1,14 @@
 // The console: what the user does changes the state, and the state is drawn, at most once a frame.
 import {html, render} from "./vendor/lit-html/lit-html.js";
 import {del, get, post} from "./api.js";
-import {hashOf, kinds, pages, route} from "./state.js";
+import {hashOf, kinds, pages, route, served} from "./state.js";
 import {Answer, Store} from "./store.js";
 import {drills} from "./views/drill.js";
 import {runList} from "./views/dialogs.js";
 import {events, eventTime, selectorOf} from "./views/events.js";
 import {failover, reviewSpec, scopeOf} from "./views/failover.js";
 import {frame} from "./views/frame.js";
+import {ingress} from "./views/ingress.js";
 import {kindOf, lists, namespaceOf, pageSize} from "./views/lists.js";
 import {login} from "./views/login.js";
 import {overview} from "./views/overview.js";
@@ -24,7 +25,7 @@ const state = {
   act: {},
 };
 
-const views = {"": overview, workloads: lists, services: lists, workload, service, failover, drills, drill, events};
+const views = {"": overview, workloads: lists, services: lists, workload, service, ingress, failover, drills, drill, events};
 const unknown = () => empty("There is no such page.", "The address may be of another version.");
 const page = (s) => s.login ? login(s) : html`${(views[s.route.path[0] ?? ""] ?? unknown)(s)}${runList(s)}`;
 
@@ -186,7 +187,7 @@ function find(word) {
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(word)) return;
   finding = new AbortController();
   const {signal} = finding;
-  const all = [...kinds, {kind: "Service", path: "v1", plural: "services"}];
+  const all = [...kinds, ...served];
   const ask = async (k) => {
     const items = (await get(`${resourcePath(k.path, k.plural, state.ownNamespace)}?limit=20&fieldSelector=${encodeURIComponent(`metadata.name=${word}`)}`, {signal})).items ?? [];
     return items.filter((o) => !o.metadata.labels?.["federation.kubernetes.io/revision-of"]).map((o) => ({kind: k.kind, namespace: o.metadata.namespace, name: o.metadata.name}));
@@ -203,6 +204,7 @@ const resourcePath = (version, plural, namespace) => `${version === "v1" ? "/api
 /** What each page asks for beside the store, and how often, in ms. */
 const questions = {
   workload: ({path: [, resource, namespace, name]}) => [5000, (signal, early) => explain(namespace, `${resource}/${name}`, signal, early)],
+  ingress: ({path: [, namespace, name]}) => [5000, (signal, early) => explain(namespace, `ingresses.networking.k8s.io/${name}`, signal, early)],
   service: ({path: [, namespace, name]}) => [5000, (signal, early) => askService(namespace, name, signal, early)],
   workloads: (r) => [10_000, (signal) => askTable(r, signal)],
   services: (r) => [10_000, (signal) => askTable(r, signal)],
@@ -231,10 +233,10 @@ async function explain(namespace, object, signal, early) {
 
 async function askService(namespace, name, signal, early) {
   const object = `service/${name}`;
-  const parts = [get(localPath("dns", namespace, object), {signal}), explain(namespace, object, signal, early && show)];
-  const all = ([dns, explained]) => ({dns: dns.value, dnsError: dns.reason, explained: explained.value, explainError: explained.reason});
+  const parts = [get(localPath("dns", namespace, object), {signal}), explain(namespace, object, signal, early && show), get(`${resourcePath("networking.k8s.io/v1", "ingresses", namespace)}?limit=500`, {signal})];
+  const all = ([dns, explained, ingresses]) => ({dns: dns.value, dnsError: dns.reason, explained: explained.value, explainError: explained.reason, ingresses: ingresses.value, ingressError: ingresses.reason});
   async function show(quick) {
-    early(all(await Promise.allSettled([parts[0], quick])));
+    early(all(await Promise.allSettled([parts[0], quick, parts[2]])));
   }
   return all(await Promise.allSettled(parts));
 }

@@ -157,9 +157,12 @@ export const kinds = [
   {kind: "DaemonSet", resource: "daemonsets.apps", path: "apps/v1", plural: "daemonsets"},
 ];
 
+/** The kinds by which clients reach workloads. */
+export const served = [{kind: "Service", path: "v1", plural: "services"}, {kind: "Ingress", path: "networking.k8s.io/v1", plural: "ingresses"}];
+
 /** Returns the link to the page of an object. */
 export function objectLink(kind, namespace, name) {
-  if (kind === "Service") return `#/service/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  if (served.some((k) => k.kind === kind)) return `#/${kind.toLowerCase()}/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const resource = kinds.find((k) => k.kind === kind)?.resource ?? kind.toLowerCase();
   return `#/workload/${encodeURIComponent(resource)}/${encodeURIComponent(namespace ?? "")}/${encodeURIComponent(name)}`;
 }

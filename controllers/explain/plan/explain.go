@@ -97,7 +97,7 @@ func Explain(e Evidence) *Explanation {
 	x := &Explanation{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
-		Pending: isUndecided(o), Round: jobRoundOf(o),
+		Pending: isUndecided(o), Round: jobRoundOf(o), Clusters: []ClusterExplanation{},
 	}
 	if c := ConditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
 		x.NotPropagated = c

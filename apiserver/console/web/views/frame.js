@@ -6,7 +6,7 @@ import {clusterDrawer} from "./cluster.js";
 import {actDialog, helpDialog, searchDialog} from "./dialogs.js";
 import {glyph, guarded} from "./parts.js";
 
-const partOf = {workload: "workloads", service: "services", drill: "drills"};
+const partOf = {workload: "workloads", service: "services", ingress: "services", drill: "drills"};
 
 /** How current the page is: {word, key, why}. */
 export function liveness(store, now) {

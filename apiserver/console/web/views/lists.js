@@ -1,13 +1,19 @@
 // The lists of workloads and Services: a page of the server's own table at a time.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf, kinds, objectLink} from "../state.js";
+import {hashOf, kinds, objectLink, served} from "../state.js";
 import {answered, cli, empty, table, title} from "./parts.js";
 
 /** The rows of one page. */
 export const pageSize = 200;
 
+/** The kinds that each list is of. */
+const listed = {workloads: kinds, services: served};
+
 /** The kind whose list a route is. */
-export const kindOf = (route) => (route.path[0] === "services" ? {kind: "Service", path: "v1", plural: "services"} : (kinds.find((k) => k.plural === route.query.kind) ?? kinds[0]));
+export function kindOf(route) {
+  const ofPage = listed[route.path[0]];
+  return ofPage.find((k) => k.plural === route.query.kind) ?? ofPage[0];
+}
 
 /** The namespace of a list: "" is all. @param {any} route @param {string} own the user's, where all may not be listed */
 export const namespaceOf = (route, own) => (route.query.namespace === undefined ? own : route.query.namespace === "*" ? "" : route.query.namespace);
@@ -22,7 +28,7 @@ function filters(state, kind, namespace) {
     state.act.go({kind: form.get("kind") ?? "", namespace: String(form.get("namespace")).trim() || "*", after: ""});
   };
   return html`<form class="filters" @submit=${change}>
-    ${state.route.path[0] === "workloads" ? html`<label>Kind <select name="kind" @change=${change}>${kinds.map((k) => html`<option value=${k.plural} ?selected=${k.plural === kind.plural}>${k.kind}</option>`)}</select></label>` : nothing}
+    <label>Kind <select name="kind" @change=${change}>${listed[state.route.path[0]].map((k) => html`<option value=${k.plural} ?selected=${k.plural === kind.plural}>${k.kind}</option>`)}</select></label>
     <label>Namespace <input name="namespace" .value=${namespace} placeholder="all" autocomplete="off" spellcheck="false"></label><button>Show</button>
   </form>`;
 }

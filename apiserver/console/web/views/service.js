@@ -3,6 +3,7 @@ import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {hashOf} from "../state.js";
 import {quoted} from "../words.js";
 import {answered, badge, cli, empty, failure, glyph, since, table, title} from "./parts.js";
+import {inFront} from "./ingress.js";
 import {explainCommand, explanation} from "./workload.js";
 
 const data = (words) => html`<span class="mono">${words.map((w) => html`<span class="datum">${w}</span> `)}</span>`;
@@ -33,7 +34,8 @@ export function service(state) {
   const [, namespace = "", name = ""] = state.route.path;
   return html`${title(html`<span class="kind">Service </span>${namespace}/${name}`)}
     ${cli(`kubectl federation dns service/${quoted(name)} -n ${quoted(namespace)}`, state.act.copy)}
-    ${answered(state.store.page, "what its names answer", ({dns, dnsError, explained, explainError}) => html`
+    ${answered(state.store.page, "what its names answer", ({dns, dnsError, explained, explainError, ingresses, ingressError}) => html`
       ${dns ? html`${providers(state, dns)}${names(state, dns)}` : dnsError?.code === 422 ? empty("It has no name in DNS.", dnsError.message) : failure(dnsError)}
+      ${inFront(ingresses, ingressError, name)}
       <h2>Where it is</h2>${cli(explainCommand(`service/${name}`, namespace), state.act.copy)}${explained ? explanation(state, explained) : failure(explainError)}`)}`;
 }
