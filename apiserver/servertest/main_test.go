@@ -1,21 +1,16 @@
 package servertest
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver"
 )
@@ -34,16 +29,9 @@ type running struct {
 var shared *running
 
 func TestMain(m *testing.M) {
-	flags := flag.NewFlagSet("klog", flag.PanicOnError)
-	klog.InitFlags(flags)
-	flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
-	klog.SetOutput(nowhere{})
+	Quiet()
 	os.Exit(run(m))
 }
-
-type nowhere struct{}
-
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "apiserver")
@@ -65,52 +53,18 @@ func run(m *testing.M) int {
 	return code
 }
 
-func options(dir string) *apiserver.Options {
-	o := apiserver.NewOptions()
-	o.DataDir, o.SecurePort = dir, 0
-	return o
-}
+func options(dir string) *apiserver.Options { return Options(dir) }
 
 // build makes a server without running it.
-func build(o *apiserver.Options) (*apiserver.Server, error) {
-	c, err := o.Complete()
-	if err != nil {
-		return nil, err
-	}
-	return c.New(context.Background())
-}
+func build(o *apiserver.Options) (*apiserver.Server, error) { return Build(o) }
 
 // start runs a server and returns when it is ready.
 func start(o *apiserver.Options) (*running, error) {
-	server, err := build(o)
+	r, err := Start(o)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- server.Run(ctx, func() { close(ready) }) }()
-	r := &running{server: server, dataDir: o.DataDir, stop: func() error { cancel(); return <-ended }}
-	select {
-	case <-ready:
-		return r, r.connect()
-	case err := <-ended:
-		cancel()
-		return nil, fmt.Errorf("the server ended before it was ready: %w", err)
-	case <-time.After(time.Minute):
-		return nil, fmt.Errorf("not ready within a minute: %w", r.stop())
-	}
-}
-
-func (r *running) connect() (err error) {
-	if r.admin, err = clientcmd.BuildConfigFromFlags("", r.server.KubeconfigPath()); err != nil {
-		return err
-	}
-	r.admin.QPS = -1
-	if r.kube, err = kubernetes.NewForConfig(r.admin); err != nil {
-		return err
-	}
-	r.dynamic, err = dynamic.NewForConfig(r.admin)
-	return err
+	return &running{server: r.Server, admin: r.Admin, kube: r.Kube, dynamic: r.Dynamic, dataDir: o.DataDir, stop: r.Stop}, nil
 }
 
 // port returns where the server listens.

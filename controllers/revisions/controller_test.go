@@ -2,9 +2,7 @@ package revisions
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,16 +17,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 	"k8s.io/kubectl/pkg/util/deployment"
 	"sigs.k8s.io/yaml"
 
-	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/servertest"
 	"federation/clusterregistry/wire"
 )
 
@@ -36,58 +32,10 @@ import (
 var kube kubernetes.Interface
 
 func TestMain(m *testing.M) {
-	flags := flag.NewFlagSet("klog", flag.PanicOnError)
-	klog.InitFlags(flags)
-	if err := flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"}); err != nil {
-		panic(err)
-	}
-	dir, err := os.MkdirTemp("", "revisions")
-	if err != nil {
-		panic(err)
-	}
-	stop, err := start(dir)
-	code := 1
-	if err == nil {
-		code, err = m.Run(), stop()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-func start(dir string) (stop func() error, err error) {
-	o := apiserver.NewOptions()
-	o.DataDir, o.SecurePort = dir, 0
-	completed, err := o.Complete()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	server, err := completed.New(ctx)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	ready, ended := make(chan struct{}), make(chan error, 2)
-	go func() { ended <- server.Run(ctx, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-ended:
-		cancel()
-		return nil, err
-	}
-	admin, err := clientcmd.BuildConfigFromFlags("", server.KubeconfigPath())
-	if err == nil {
-		admin.QPS = -1
-		kube, err = kubernetes.NewForConfig(admin)
-	}
-	if err == nil {
-		err = run(ctx, server.ControllersConfig())
-	}
-	return func() error { cancel(); return <-ended }, err
+	servertest.Main(m, func(ctx context.Context, r *servertest.Running) error {
+		kube = r.Kube
+		return run(ctx, r.Server.ControllersConfig())
+	})
 }
 
 // run runs the controller with informers as those of the federation's process.

@@ -2,10 +2,7 @@ package endpoint
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
-	"federation/apiserver"
+	"federation/apiserver/servertest"
 	"federation/dnsprovider"
 	"federation/dnsprovider/providertest"
 )
@@ -31,69 +26,17 @@ var client dynamic.Interface
 var errUndefined error
 
 func TestMain(m *testing.M) {
-	flags := flag.NewFlagSet("klog", flag.PanicOnError)
-	klog.InitFlags(flags)
-	_ = flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
-	klog.SetOutput(io.Discard)
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "endpoint")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	stop, err := start(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	p, err := New(Options{Client: client, Namespace: "default", Name: "none", Zone: zone})
-	if err != nil {
-		panic(err)
-	}
-	_, errUndefined = p.Records(ctx, zone)
-	if err := define(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-// start runs an API server and returns when it is ready.
-func start(dir string) (stop func(), err error) {
-	o := apiserver.NewOptions()
-	o.DataDir, o.SecurePort = dir, 0
-	complete, err := o.Complete()
-	if err != nil {
-		return nil, err
-	}
-	server, err := complete.New(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- server.Run(ctx, func() { close(ready) }) }()
-	stop = func() { cancel(); <-ended }
-	select {
-	case <-ready:
-	case err := <-ended:
-		cancel()
-		return nil, fmt.Errorf("the server ended before it was ready: %w", err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", server.KubeconfigPath())
-	if err != nil {
-		stop()
-		return nil, err
-	}
-	config.QPS = -1
-	client, err = dynamic.NewForConfig(config)
-	return stop, err
+	servertest.Main(m, func(ctx context.Context, r *servertest.Running) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		client = r.Dynamic
+		p, err := New(Options{Client: client, Namespace: "default", Name: "none", Zone: zone})
+		if err != nil {
+			return err
+		}
+		_, errUndefined = p.Records(ctx, zone)
+		return define(ctx)
+	})
 }
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

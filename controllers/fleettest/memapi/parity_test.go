@@ -19,11 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/servertest"
 )
 
 var (
@@ -350,36 +349,15 @@ func startServer(t *testing.T) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := apiserver.NewOptions()
-	o.DataDir, o.SecurePort = dir, 0
-	complete, err := o.Complete()
+	server, err := servertest.Start(servertest.Options(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	server, err := complete.New(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- server.Run(ctx, func() { close(ready) }) }()
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
+		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
 		os.RemoveAll(dir)
 	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- nil
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", server.KubeconfigPath())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	return config
+	return server.Admin
 }
