@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,4 +90,18 @@ func AgentKubeconfig(config *rest.Config, server, token string) ([]byte, error) 
 	k.Contexts["federation"] = &clientcmdapi.Context{Cluster: "federation", AuthInfo: "bootstrap"}
 	k.CurrentContext = "federation"
 	return clientcmd.Write(*k)
+}
+
+// AgentBootstrap makes a bootstrap token for the agent of a cluster, and returns a kubeconfig file with it and its ID.
+func AgentBootstrap(ctx context.Context, config *rest.Config, core kubernetes.Interface, cluster, server string, ttl time.Duration) (kubeconfig []byte, id string, err error) {
+	if _, err := AgentKubeconfig(config, server, ""); err != nil { // before there is a token that nobody uses
+		return nil, "", err
+	}
+	token, err := CreateAgentToken(ctx, core, cluster, ttl)
+	if err != nil {
+		return nil, "", err
+	}
+	id, _, _ = strings.Cut(token, ".")
+	kubeconfig, err = AgentKubeconfig(config, server, token)
+	return kubeconfig, id, err
 }

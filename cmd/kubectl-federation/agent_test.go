@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"federation/clusterregistry/join"
+	"federation/clusterregistry/join/addons"
 )
 
 // With an image the agent is installed, for this cluster and this account, with a token that is stored at the federation; without one nothing is.
@@ -26,7 +27,7 @@ func TestAgentAddToJoin(t *testing.T) {
 		},
 	} {
 		core, r := fake.NewClientset(system), &join.Request{Name: "east-a"}
-		a := &agent{pull: true, image: image}
+		a := &agent{pull: true, Agent: addons.Agent{Image: image}}
 		if err := a.addToJoin(t.Context(), config, core, r); err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
 	"federation/clusterregistry/join"
+	"federation/clusterregistry/join/addons"
 )
 
 type joinCommand struct {
@@ -124,6 +125,8 @@ func (o *joinCommand) addOwnFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.network, "network", "", "`NAME` of the network that its pods are in: pods of clusters with equal names reach each other by their addresses; that of an earlier join is kept")
 }
 
+const coreDNSPatched = "CoreDNS serves clusterset.local, when it has read its Corefile: within a minute where that has the plugin reload, else after kubectl -n kube-system rollout restart deployment coredns\n"
+
 func oneName(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("give one NAME of a cluster, not %d: %q", len(args), args)
@@ -165,17 +168,21 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if o.coreDNS {
-		if err := o.patchCoreDNS(ctx, client, &r); err != nil {
-			return err
+		changed, err := addons.PatchCoreDNS(ctx, client, &r)
+		if err != nil {
+			return fmt.Errorf("--patch-coredns: %w", err)
+		}
+		if changed {
+			tell(o.Out, coreDNSPatched)
 		}
 	}
 	if err := join.Join(ctx, r); err != nil {
 		return err
 	}
 	if o.mcs && !o.coreDNS {
-		tell(o.Out, coreDNSHint)
+		tell(o.Out, addons.CoreDNSHint)
 	}
-	if o.agent.pull && o.agent.image == "" {
+	if o.agent.pull && o.agent.Image == "" {
 		tell(o.Out, "cluster %s joined; now run its agent:\n  kubectl federation token create %s > bootstrap.kubeconfig\n  federation-agent --cluster %s --bootstrap-kubeconfig bootstrap.kubeconfig --account %s/%s\n",
 			name, name, name, v1beta1.FederationNamespace, o.agent.account)
 		return nil
@@ -190,7 +197,7 @@ func (o *joinCommand) request(name string, member *rest.Config) join.Request {
 		server = "https://" + o.address
 	}
 	r := join.Request{
-		Name: name, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.blackhole,
+		Name: name, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.Blackhole,
 		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, PodSecurityLevel: o.podSecurity, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.saysMCS {

@@ -2,23 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
-	"federation/clusterregistry/credential"
 	"federation/clusterregistry/join"
 )
 
@@ -95,7 +87,7 @@ func (o *rotateCommand) run(ctx context.Context, f *client.Federation, names []s
 	}
 	var errs []error
 	for _, name := range names {
-		if err := rotateToken(ctx, f, name, o.timeout); err != nil {
+		if err := join.RotateToken(ctx, f, name, o.timeout); err != nil {
 			errs = append(errs, fmt.Errorf("cluster %s: %w", name, err))
 			continue
 		}
@@ -106,11 +98,8 @@ func (o *rotateCommand) run(ctx context.Context, f *client.Federation, names []s
 
 // replaceAccount ends all that anybody has of the account, with an administrator's credential.
 func (o *rotateCommand) replaceAccount(ctx context.Context, f *client.Federation, name string) error {
-	secret, err := credentialOf(ctx, f, name)
+	secret, err := join.RotatableCredential(ctx, f, name)
 	if err != nil {
-		return err
-	}
-	if err := checkRotatable(secret); err != nil {
 		return err
 	}
 	config, err := (&sides{kubeconfig: o.kubeconfig, memberKubeconfig: o.memberKubeconfig, memberContext: o.memberContext}).member()
@@ -126,66 +115,5 @@ func (o *rotateCommand) replaceAccount(ctx context.Context, f *client.Federation
 		return fmt.Errorf("cluster %s: %w", name, err)
 	}
 	tell(o.Out, "cluster/%s has a new account and credential; every one of before is void\n", name)
-	return nil
-}
-
-// credentialOf returns the Secret of a cluster.
-func credentialOf(ctx context.Context, f *client.Federation, name string) (*corev1.Secret, error) {
-	c, err := f.Cluster(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if c.IsPull() {
-		return nil, errors.New("its agent connects to the federation, which has no credential of it to rotate")
-	}
-	if c.Spec.SecretRef == nil {
-		return nil, errors.New("it names no Secret")
-	}
-	return f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace).Get(ctx, c.Spec.SecretRef.Name, metav1.GetOptions{})
-}
-
-// rotateToken requests another token, and waits until it is stored.
-func rotateToken(ctx context.Context, f *client.Federation, name string, timeout time.Duration) error {
-	c, err := f.Cluster(ctx, name)
-	switch {
-	case err != nil:
-		return err
-	case !c.IsReady():
-		return fmt.Errorf("it must be ready, and is not (%s): join it again to replace its credential", c.WhyNotReady())
-	}
-	secrets := f.Kube.CoreV1().Secrets(v1beta1.FederationNamespace)
-	secret, err := credentialOf(ctx, f, name)
-	if err != nil {
-		return err
-	}
-	if err := checkRotatable(secret); err != nil {
-		return err
-	}
-	id := rand.String(10)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{credential.RotateAnnotation: id}}})
-	if err != nil {
-		return err
-	}
-	if _, err := secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
-		return err
-	}
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		secret, err = secrets.Get(ctx, secret.Name, metav1.GetOptions{})
-		return err == nil && secret.Annotations[credential.RotatedAnnotation] == id, err
-	})
-	if wait.Interrupted(err) {
-		return fmt.Errorf("not replaced within %s; the federation goes on trying, its log says why it could not", timeout)
-	}
-	if t, _ := credential.ParseToken(string(secret.Data[credential.TokenKey])); err == nil && t.Secret == "" {
-		return fmt.Errorf("it has a new token, but tokens of before stay good until they end: join it again, so that its account may bind them")
-	}
-	return err
-}
-
-// checkRotatable returns an error for a credential that the federation itself cannot replace.
-func checkRotatable(secret *corev1.Secret) error {
-	if _, ok := credential.ParseToken(string(secret.Data[credential.TokenKey])); !ok || len(secret.Data[credential.KubeconfigKey]) > 0 {
-		return fmt.Errorf("its Secret %s/%s has no token that join made: replace what is in it", secret.Namespace, secret.Name)
-	}
 	return nil
 }

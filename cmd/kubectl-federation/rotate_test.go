@@ -15,6 +15,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
+	"federation/clusterregistry/join"
 )
 
 func tokenOf(claims string) []byte {
@@ -57,7 +58,7 @@ func TestRotate(t *testing.T) {
 				}
 				return true, s, nil
 			})
-			err := rotateToken(t.Context(), w.f, "east-a", time.Second)
+			err := join.RotateToken(t.Context(), w.f, "east-a", time.Second)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}

@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
@@ -74,24 +71,10 @@ func (o *tokenCommand) create(ctx context.Context, name string) error {
 	if !c.IsPull() {
 		return fmt.Errorf("cluster %s: spec.connection is %q, and must be %s: join it with --pull", name, c.Spec.Connection, v1beta1.ConnectionPull)
 	}
-	kubeconfig, _, err := agentBootstrap(ctx, config, f.Kube, name, o.server, o.ttl)
+	kubeconfig, _, err := join.AgentBootstrap(ctx, config, f.Kube, name, o.server, o.ttl)
 	if err != nil {
 		return err
 	}
 	tell(o.Out, "%s", kubeconfig)
 	return nil
-}
-
-// agentBootstrap makes a bootstrap token, and returns a kubeconfig file with it and its ID.
-func agentBootstrap(ctx context.Context, config *rest.Config, core kubernetes.Interface, cluster, server string, ttl time.Duration) (kubeconfig []byte, id string, err error) {
-	if _, err := join.AgentKubeconfig(config, server, ""); err != nil { // before there is a token that nobody uses
-		return nil, "", err
-	}
-	token, err := join.CreateAgentToken(ctx, core, cluster, ttl)
-	if err != nil {
-		return nil, "", err
-	}
-	id, _, _ = strings.Cut(token, ".")
-	kubeconfig, err = join.AgentKubeconfig(config, server, token)
-	return kubeconfig, id, err
 }

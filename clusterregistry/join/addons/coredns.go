@@ -1,4 +1,4 @@
-package main
+package addons
 
 import (
 	"context"
@@ -59,34 +59,33 @@ func withClusterSet(corefile string) (string, error) {
 	return "", errors.New("there is no line \"kubernetes ZONES\" with a zone of the cluster")
 }
 
-// patchCoreDNS has CoreDNS of a cluster serve imported Services: it changes its Corefile, and adds its rights to what the join installs.
-func (o *joinCommand) patchCoreDNS(ctx context.Context, member kubernetes.Interface, r *join.Request) error {
-	role := coreDNSRole()
-	for _, obj := range role {
+// PatchCoreDNS has CoreDNS of a cluster serve imported Services: it changes its Corefile, unless that does, and adds its rights to what the join
+// installs.
+func PatchCoreDNS(ctx context.Context, member kubernetes.Interface, r *join.Request) (changed bool, err error) {
+	for _, obj := range coreDNSRole() {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
-			return err
+			return false, err
 		}
 		r.Also = append(r.Also, &unstructured.Unstructured{Object: content})
 	}
 	maps := member.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	m, err := maps.Get(ctx, coreDNSName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("--patch-coredns: ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
+		return false, fmt.Errorf("ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
 	}
 	patched, err := withClusterSet(m.Data["Corefile"])
 	if err != nil {
-		return fmt.Errorf("--patch-coredns: Corefile in ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
+		return false, fmt.Errorf("Corefile in ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
 	}
 	if patched == m.Data["Corefile"] {
-		return nil
+		return false, nil
 	}
 	m.Data["Corefile"] = patched
 	if _, err := maps.Update(ctx, m, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("--patch-coredns: ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
+		return false, fmt.Errorf("ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
 	}
-	tell(o.Out, "CoreDNS serves %s, when it has read its Corefile: within a minute where that has the plugin reload, else after kubectl -n kube-system rollout restart deployment %s\n", clusterSetDomain, coreDNSName)
-	return nil
+	return true, nil
 }
 
 // coreDNSRole lets CoreDNS read what is imported.
@@ -105,8 +104,8 @@ func coreDNSRole() []runtime.Object {
 	}
 }
 
-// coreDNSHint says what makes CoreDNS serve imported Services.
-const coreDNSHint = `for names of imported Services, change the Corefile of CoreDNS (1.12.2 or newer), or join with --patch-coredns:
+// CoreDNSHint says what makes CoreDNS serve imported Services.
+const CoreDNSHint = `for names of imported Services, change the Corefile of CoreDNS (1.12.2 or newer), or join with --patch-coredns:
     kubernetes cluster.local clusterset.local ... {
         multicluster clusterset.local
         ...

@@ -1,4 +1,4 @@
-package main
+package addons
 
 import (
 	"strings"
@@ -37,7 +37,7 @@ func TestCorefiles(t *testing.T) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	if !strings.Contains(coreDNSHint, "multicluster "+clusterSetDomain) {
+	if !strings.Contains(CoreDNSHint, "multicluster "+clusterSetDomain) {
 		t.Error("the hint says something else")
 	}
 }

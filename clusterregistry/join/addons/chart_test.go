@@ -1,4 +1,4 @@
-package main
+package addons
 
 import (
 	"io"
@@ -24,9 +24,9 @@ const chartUID = "11111111-2222-3333-4444-555555555555" // of the federation, in
 
 // TestTheChartInstallsTheSameNodeAgent: the chart federation-member gives the objects that join --with-nodeagent installs, save the Namespace and labels.
 func TestTheChartInstallsTheSameNodeAgent(t *testing.T) {
-	for values, agent := range map[string]nodeAgent{
-		"nftables": {image: "registry.example.com/federation-nodeagent:v0.1.0", mode: "nftables", server: "api.east.example.com:6443", blackhole: true, args: []string{"--federation-uid=" + chartUID, "--clusterset-ip-range=10.200.0.0/16"}},
-		"iptables": {image: "registry.example.com/federation-nodeagent:v1.2.3", mode: "iptables", server: "[2001:db8::1]:443", args: []string{"--scope=federated", "--cluster-cidr=10.180.0.0/14", "--v=2"}},
+	for values, agent := range map[string]NodeAgent{
+		"nftables": {Image: "registry.example.com/federation-nodeagent:v0.1.0", Mode: "nftables", Server: "api.east.example.com:6443", Blackhole: true, Args: []string{"--federation-uid=" + chartUID, "--clusterset-ip-range=10.200.0.0/16"}},
+		"iptables": {Image: "registry.example.com/federation-nodeagent:v1.2.3", Mode: "iptables", Server: "[2001:db8::1]:443", Args: []string{"--scope=federated", "--cluster-cidr=10.180.0.0/14", "--v=2"}},
 	} {
 		want, err := agent.objects("https://unused")
 		if err != nil {
@@ -41,8 +41,8 @@ func TestTheChartInstallsTheSameNodeAgent(t *testing.T) {
 func TestTheChartInstallsTheSameAgent(t *testing.T) {
 	core := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: chartUID}})
 	r := &join.Request{Name: "east-a"}
-	a := &agent{pull: true, image: "registry.example.com/federation-agent:v0.1.0"}
-	if err := a.addToJoin(t.Context(), &rest.Config{Host: "https://fed:6443"}, core, r); err != nil {
+	a := &Agent{Image: "registry.example.com/federation-agent:v0.1.0"}
+	if _, err := a.AddTo(t.Context(), &rest.Config{Host: "https://fed:6443"}, core, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, obj := range r.Also {
@@ -59,12 +59,12 @@ func TestTheChartInstallsTheSameAgent(t *testing.T) {
 // chartHas fails unless the chart federation-member, with a file of values, gives just the objects that are wanted, save the one that is named.
 func chartHas(t *testing.T, values string, want []*unstructured.Unstructured, save string) {
 	t.Helper()
-	built, _ := filepath.Glob("../../_output/bin/helm-v*")
+	built, _ := filepath.Glob("../../../_output/bin/helm-v*")
 	if len(built) == 0 {
 		t.Skip("Helm is not built: hack/build-helm.sh builds it")
 	}
-	out, err := exec.Command(built[len(built)-1], "template", "agent", "../../hack/charts/federation-member", "-n", "federation-system",
-		"-f", "../../hack/charts/testdata/federation-member/"+values+".yaml").Output()
+	out, err := exec.Command(built[len(built)-1], "template", "agent", "../../../hack/charts/federation-member", "-n", "federation-system",
+		"-f", "../../../hack/charts/testdata/federation-member/"+values+".yaml").Output()
 	if err != nil {
 		t.Fatal(values, err)
 	}

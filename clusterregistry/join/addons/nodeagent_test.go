@@ -1,4 +1,4 @@
-package main
+package addons
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -21,32 +20,18 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// daemonSet returns what would be installed.
-func (a *nodeAgent) daemonSet(t *testing.T, server string) *appsv1.DaemonSet {
-	t.Helper()
-	objects, err := a.objects(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &appsv1.DaemonSet{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[len(objects)-1].Object, d); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 func TestNodeAgentIsFilledIn(t *testing.T) {
-	a := &nodeAgent{image: "registry.test/agent:1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", mode: "iptables", args: []string{"--cluster-cidr=10.180.0.0/14"}}
+	a := &NodeAgent{Image: "registry.test/agent:1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", Mode: "iptables", Args: []string{"--cluster-cidr=10.180.0.0/14"}}
 	c := a.daemonSet(t, "https://[2001:db8::1]:6443").Spec.Template.Spec.Containers[0]
 	for _, want := range []string{"--proxy-mode=iptables", "--cluster-cidr=10.180.0.0/14", "--hostname-override=$(NODE_NAME)"} {
 		if !slices.Contains(c.Args, want) {
 			t.Errorf("%s is not in %q", want, c.Args)
 		}
 	}
-	if env := fmt.Sprint(c.Env); c.Image != a.image || !strings.Contains(env, "{KUBERNETES_SERVICE_HOST 2001:db8::1 ") || !strings.Contains(env, "{KUBERNETES_SERVICE_PORT 6443 ") {
+	if env := fmt.Sprint(c.Env); c.Image != a.Image || !strings.Contains(env, "{KUBERNETES_SERVICE_HOST 2001:db8::1 ") || !strings.Contains(env, "{KUBERNETES_SERVICE_PORT 6443 ") {
 		t.Errorf("image %s, environment %s", c.Image, env)
 	}
-	a.server = "api.example.com"
+	a.Server = "api.example.com"
 	if env := fmt.Sprint(a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Env); !strings.Contains(env, " api.example.com ") || !strings.Contains(env, " 443 ") {
 		t.Errorf("environment %s", env)
 	}
@@ -54,7 +39,7 @@ func TestNodeAgentIsFilledIn(t *testing.T) {
 
 // The Go runtime keeps to a limit that is below that of the container; and there is a policy for the pods' network.
 func TestNodeAgentIsBounded(t *testing.T) {
-	a := &nodeAgent{image: "i", mode: "nftables"}
+	a := &NodeAgent{Image: "i", Mode: "nftables"}
 	c := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0]
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
 	if i < 0 {
@@ -85,7 +70,7 @@ func TestNodeAgentIsBounded(t *testing.T) {
 // Its container has the permissions that it needs, and no more.
 func TestNodeAgentIsNotPrivileged(t *testing.T) {
 	for mode, want := range map[string][]corev1.Capability{"nftables": {"NET_ADMIN"}, "iptables": {"NET_ADMIN", "NET_RAW"}} {
-		pod := (&nodeAgent{image: "i", mode: mode}).daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec
+		pod := (&NodeAgent{Image: "i", Mode: mode}).daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec
 		s := pod.Containers[0].SecurityContext
 		if s.Privileged != nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(s.Capabilities.Add, want) {
 			t.Errorf("%s: %+v", mode, s)
@@ -100,11 +85,11 @@ func TestNodeAgentIsNotPrivileged(t *testing.T) {
 // that one.
 func TestNodeAgentThatDrillsMayBlackhole(t *testing.T) {
 	const flag = "--blackhole-lease=federation-system/failover-drill"
-	a := &nodeAgent{image: "i", mode: "nftables"}
+	a := &NodeAgent{Image: "i", Mode: "nftables"}
 	if args := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Args; slices.Contains(args, flag) {
 		t.Errorf("without being asked: %q", args)
 	}
-	a.blackhole = true
+	a.Blackhole = true
 	if args := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, flag) {
 		t.Errorf("%s is not in %q", flag, args)
 	}
@@ -128,27 +113,10 @@ func TestNodeAgentThatDrillsMayBlackhole(t *testing.T) {
 			t.Errorf("%s is not among %q", want, found)
 		}
 	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	a.addFlags(flags)
-	for args, want := range map[string]string{
-		"--allow-blackhole": "--allow-blackhole needs --with-nodeagent",
-		"--with-nodeagent --allow-blackhole --nodeagent-mode=iptables":                                    "--allow-blackhole needs --nodeagent-mode nftables",
-		"--with-nodeagent --allow-blackhole --nodeagent-mode=nftables --nodeagent-args=--scope=federated": "and no --nodeagent-args=--scope=federated",
-	} {
-		if err := flags.Parse(strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.check(flags); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", args, err, want)
-		}
-		*a = nodeAgent{mode: "nftables"}
-		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-		a.addFlags(flags)
-	}
 }
 
 func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
-	a := &nodeAgent{}
+	a := &NodeAgent{}
 	without, with := fake.NewSimpleClientset(), fake.NewSimpleClientset(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}})
 	if err := a.refuseBesideKubeProxy(t.Context(), without); err != nil {
 		t.Error(err)
@@ -156,7 +124,7 @@ func TestNodeAgentIsNotInstalledBesideKubeProxy(t *testing.T) {
 	if err := a.refuseBesideKubeProxy(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kube-system/kube-proxy: delete that first") {
 		t.Errorf("beside kube-proxy: %v", err)
 	}
-	a.args = []string{"--scope=federated"}
+	a.Args = []string{"--scope=federated"}
 	c := a.daemonSet(t, "https://127.0.0.1:1").Spec.Template.Spec.Containers[0]
 	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
 		if port := probe.HTTPGet.Port.IntValue(); port != 10356 {
@@ -179,9 +147,9 @@ func TestTheNodeAgentBelievesTheFederation(t *testing.T) {
 		"--clusterset-ip-range=10.200.0.0/17 --federation-uid=u":   {[]string{"--clusterset-ip-range=10.200.0.0/17"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
 		"--federation-uid=u,v --clusterset-ip-range=10.200.0.0/16": {[]string{"--federation-uid=u,v"}, &v1beta1.Info{ClusterSetIPRanges: "10.200.0.0/16"}},
 	} {
-		a := nodeAgent{args: c.args}
-		if a.serveFederation("u", c.info); strings.Join(a.args, " ") != want {
-			t.Errorf("arguments %q, want %q", a.args, want)
+		a := NodeAgent{Args: c.args}
+		if a.serveFederation("u", c.info); strings.Join(a.Args, " ") != want {
+			t.Errorf("arguments %q, want %q", a.Args, want)
 		}
 	}
 }
