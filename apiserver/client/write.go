@@ -63,12 +63,7 @@ func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun,
 		if changed = patch != nil; !changed || dry == DryRunClient {
 			return nil
 		}
-		o := metav1.PatchOptions{FieldManager: FieldManager}
-		if dry == DryRunServer {
-			o.DryRun = []string{metav1.DryRunAll}
-		}
-		_, err = f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, patch, o)
-		return err
+		return Merge(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name, json.RawMessage(patch), dry)
 	})
 	return after, changed, err
 }
@@ -91,14 +86,14 @@ func clusterPatch(before, after *v1beta1.Cluster) ([]byte, error) {
 	return jsonmergepatch.CreateThreeWayJSONMergePatch(was, is, was)
 }
 
-// Create creates an object of one of our own kinds, unless it is a dry run.
+// Create creates an object of one of our own kinds. A dry run asks the server, which stores nothing.
 func Create[T any](ctx context.Context, to dynamic.ResourceInterface, object *T, dry DryRun) (*T, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
 	o := metav1.CreateOptions{FieldManager: FieldManager}
-	if dry != DryRunNone {
+	if dry == DryRunServer {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
 	made, err := to.Create(ctx, &unstructured.Unstructured{Object: content}, o)
@@ -106,6 +101,20 @@ func Create[T any](ctx context.Context, to dynamic.ResourceInterface, object *T,
 		return nil, err
 	}
 	return typed[T](made)
+}
+
+// Merge changes an object by a merge patch. A dry run asks the server, which stores nothing.
+func Merge(ctx context.Context, of dynamic.ResourceInterface, name string, patch any, dry DryRun, subresources ...string) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	o := metav1.PatchOptions{FieldManager: FieldManager}
+	if dry == DryRunServer {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	_, err = of.Patch(ctx, name, types.MergePatchType, body, o, subresources...)
+	return err
 }
 
 // Review asks the federation what would happen if clusters were lost.

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -80,17 +76,12 @@ func (o *approveCommand) approve(ctx context.Context, f *client.Federation, name
 	}
 	if o.dry == client.DryRunNone && !o.yes {
 		tell(o.ErrOut, "To have them deleted, type the name of the cluster: ")
-		answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
-		if strings.TrimSpace(answer) != name {
+		if !isTyped(o.In, name) {
 			return fmt.Errorf("cluster %s: nothing is deleted, its name was not typed (--yes does not ask)", name)
 		}
 	}
 	if o.dry != client.DryRunClient {
-		options := metav1.PatchOptions{FieldManager: client.FieldManager}
-		if o.dry == client.DryRunServer {
-			options.DryRun = []string{metav1.DryRunAll}
-		}
-		if _, err := f.Dynamic.Resource(v1beta1.ClustersResource).Patch(ctx, name, types.MergePatchType, approvalPatch(held), options); err != nil {
+		if err := client.Merge(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name, approval(held), o.dry); err != nil {
 			return err
 		}
 	}
@@ -124,14 +115,11 @@ func (o *approveCommand) printPending(name string, held []v1beta1.PendingDeletio
 	return nil
 }
 
-// approvalPatch returns a merge patch that approves the sets.
-func approvalPatch(held []v1beta1.PendingDeletions) []byte {
+// approval returns a merge patch that approves the sets.
+func approval(held []v1beta1.PendingDeletions) map[string]any {
 	sets := make([]string, len(held))
 	for i, h := range held {
 		sets[i] = h.Set
 	}
-	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{ // values of our own types
-		"annotations": map[string]any{v1beta1.ApproveDeletionsAnnotation: strings.Join(sets, ",")},
-	}})
-	return patch
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.ApproveDeletionsAnnotation: strings.Join(sets, ",")}}}
 }

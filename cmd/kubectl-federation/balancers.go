@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"federation/apiserver/apis/phrase"
@@ -24,16 +23,13 @@ func printBalancers(out io.Writer, all []explainplan.LoadBalancer, rows int, now
 		slices.SortStableFunc(shown, func(a, b explainplan.LoadBalancer) int { return cmp.Compare(len(b.Problem), len(a.Problem)) })
 		shown = shown[:rows]
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "\nLOAD BALANCER\tPLACE\tADDRESSES\tALIVE\tRENEWED\tPROBLEM\n")
+	w := newTable(out, "\nLOAD BALANCER\tPLACE\tADDRESSES\tALIVE\tRENEWED\tPROBLEM")
 	for i := range shown {
 		b := &shown[i]
 		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\n", b.Name, b.Place(), phrase.Some(b.Addresses), map[bool]string{true: "yes", false: "no"}[b.Alive], agoOrDash(&b.Renewed, now), b.Problem)
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(all) - len(shown); more > 0 {
-		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "load balancer"))
-	}
+	w.end()
+	printMore(out, "And", len(all)-len(shown), "load balancer")
 }
 
 // printBalancersAlive prints how many are alive, by place, and those that are not.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -67,6 +69,20 @@ func oneCluster(ctx context.Context, f *client.Federation, args []string) []stri
 		return nil
 	}
 	return clusterNames(ctx, f, args)
+}
+
+// oneObject offers the objects of one of our own kinds, for a command that takes one.
+func oneObject(r schema.GroupVersionResource) func(context.Context, *client.Federation, []string) []string {
+	return func(ctx context.Context, f *client.Federation, args []string) (names []string) {
+		if len(args) > 0 {
+			return nil
+		}
+		_ = client.ListPages(ctx, f.Dynamic.Resource(r), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
+			names = append(names, u.GetName())
+			return nil
+		})
+		return names
+	}
 }
 
 // placeNames offers the zones or regions of clusters.

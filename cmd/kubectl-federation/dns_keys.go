@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/miekg/dns"
@@ -17,7 +16,6 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/dnskeys"
-	"federation/controllers/dnskeys/plan"
 	"federation/dnsprovider"
 )
 
@@ -68,27 +66,7 @@ cache and no parent zone needs them.`,
 	return c
 }
 
-// keysView is the output about the keys of a zone.
-type keysView struct {
-	Zone string    `json:"zone"`
-	Keys []keyView `json:"keys"`
-	// ParentZone is Secure if the parent zone is seen to have the DS record of the signing key, None if it is seen to
-	// have no DS record, else Unknown.
-	ParentZone string `json:"parentZone"`
-	Waits      string `json:"waits,omitempty"`
-}
-
-type keyView struct {
-	Tag       uint16     `json:"tag"`
-	Algorithm string     `json:"algorithm"`
-	Phase     plan.Phase `json:"phase"`
-	Since     time.Time  `json:"since"`
-	// Submit is whether the parent zone must have its DS record.
-	Submit bool   `json:"submit"`
-	DS     string `json:"ds"`
-}
-
-func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Writer, keysView) error) error {
+func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Writer, dnskeys.View) error) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
@@ -118,38 +96,14 @@ func (o *keysCommand) run(ctx context.Context, args []string, show func(io.Write
 	if err != nil {
 		return err
 	}
-	view := viewKeys(ring)
+	view := dnskeys.ViewOf(ring)
 	if o.output != "table" {
 		return o.output.print(o.Out, view)
 	}
 	return show(o.Out, view)
 }
 
-func viewKeys(ring dnskeys.Ring) keysView {
-	v := keysView{Zone: ring.Signer.Zone, ParentZone: "Unknown", Waits: ring.State.Waits}
-	if !ring.State.ParentSince.IsZero() {
-		v.ParentZone = "None"
-		if ring.State.ParentSecure {
-			v.ParentZone = "Secure"
-		}
-	}
-	submit := map[uint16]bool{}
-	for _, k := range ring.Signer.Submitted() {
-		submit[k.Tag()] = true
-	}
-	for _, k := range ring.Signer.Keys() {
-		one := keyView{Tag: k.Tag(), Algorithm: dns.AlgorithmToString[uint8(k.Algorithm)], Submit: submit[k.Tag()], DS: k.DS(v.Zone).String()}
-		for _, known := range ring.State.Keys {
-			if known.Tag == one.Tag {
-				one.Phase, one.Since = known.Phase, known.Since
-			}
-		}
-		v.Keys = append(v.Keys, one)
-	}
-	return v
-}
-
-func printDS(out io.Writer, v keysView) error {
+func printDS(out io.Writer, v dnskeys.View) error {
 	none := true
 	for _, k := range v.Keys {
 		if k.Submit {
@@ -163,9 +117,8 @@ func printDS(out io.Writer, v keysView) error {
 	return nil
 }
 
-func printKeys(out io.Writer, v keysView) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "KEY\tALGORITHM\tPHASE\tSINCE\tDS WANTED\n")
+func printKeys(out io.Writer, v dnskeys.View) error {
+	w := newTable(out, "KEY\tALGORITHM\tPHASE\tSINCE\tDS WANTED")
 	for _, k := range v.Keys {
 		tell(w, "%d\t%s\t%s\t%s\t%t\n", k.Tag, k.Algorithm, k.Phase, k.Since.Format(time.RFC3339), k.Submit)
 	}

@@ -29,11 +29,11 @@ func TestKeysAreShown(t *testing.T) {
 		},
 	}
 	var out strings.Builder
-	if err := printDS(&out, viewKeys(ring)); err != nil || out.String() != next.DS("example.test.").String()+"\n" {
+	if err := printDS(&out, dnskeys.ViewOf(ring)); err != nil || out.String() != next.DS("example.test.").String()+"\n" {
 		t.Errorf("ds printed %q, %v, want the record of the new key alone", out.String(), err)
 	}
 	out.Reset()
-	if err := printKeys(&out, viewKeys(ring)); err != nil {
+	if err := printKeys(&out, dnskeys.ViewOf(ring)); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -45,7 +45,7 @@ func TestKeysAreShown(t *testing.T) {
 	}
 	ring.Signer.Submit, ring.State.ParentSince = []uint16{}, time.Time{}
 	out.Reset()
-	if err := printDS(&out, viewKeys(ring)); err == nil || !strings.Contains(err.Error(), "not yet: key 1 goes") || out.Len() > 0 || viewKeys(ring).ParentZone != "Unknown" {
+	if err := printDS(&out, dnskeys.ViewOf(ring)); err == nil || !strings.Contains(err.Error(), "not yet: key 1 goes") || out.Len() > 0 || dnskeys.ViewOf(ring).ParentZone != "Unknown" {
 		t.Errorf("before the parent zone may be told: %q, %v", out.String(), err)
 	}
 }

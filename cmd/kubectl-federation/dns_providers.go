@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -22,10 +21,9 @@ func printProviders(out io.Writer, all []v1beta1.DNSProvider, now time.Time) {
 		return
 	}
 	tell(out, "\n")
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "DNS PROVIDER\tSTATUS\tSINCE\tMESSAGE\n")
+	w := newTable(out, "DNS PROVIDER\tSTATUS\tSINCE\tMESSAGE")
 	for _, p := range all {
 		tell(w, "%s\t%s\t%s\t%s\n", p.Name, providerState(p), agoOrDash(&p.Since, now), strings.Join(strings.Fields(p.Message), " "))
 	}
-	_ = w.Flush() // nobody reads the error
+	w.end()
 }

@@ -1,23 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -203,8 +199,7 @@ func (o *drillRunCommand) confirm() error {
 	}
 	scope := strings.Join(slices.Concat(o.spec.Clusters, o.spec.Zones, o.spec.Regions), ",")
 	tell(o.ErrOut, "To begin, type %s: ", scope)
-	answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
-	if strings.TrimSpace(answer) != scope {
+	if !isTyped(o.In, scope) {
 		return fmt.Errorf("nothing has begun: %s was not typed (--yes does not ask)", scope)
 	}
 	return nil
@@ -328,7 +323,7 @@ func newDrillStatus(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: `  kubectl federation drill status
   kubectl federation drill status weekly-47 --watch`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: o.completeWith(drillNames),
+		ValidArgsFunction: o.completeWith(oneObject(v1beta1.FailoverDrillsResource)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.output.check(); err != nil {
 				return err
@@ -373,26 +368,13 @@ func (o *drillStatusCommand) list(ctx context.Context, f *client.Federation, str
 		tell(streams.Out, "no drills: kubectl federation drill run begins one\n")
 		return nil
 	}
-	w := tabwriter.NewWriter(streams.Out, 0, 0, 3, ' ', 0)
-	tell(w, "NAME\tSCOPE\tMETHOD\tPHASE\tOUTCOME\tREASON\tAGE\n")
+	w := newTable(streams.Out, "NAME\tSCOPE\tMETHOD\tPHASE\tOUTCOME\tREASON\tAGE")
 	for _, d := range all {
 		s := d.Spec.Scope
 		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, phrase.Some(slices.Concat(s.Clusters, s.Zones, s.Regions)), d.Spec.Method, cmp.Or(d.Status.Phase, v1beta1.DrillPending),
 			cmp.Or(d.Status.Outcome, "-"), cmp.Or(d.Status.Reason, "-"), phrase.Since(d.CreationTimestamp.Time, time.Now()))
 	}
 	return w.Flush()
-}
-
-// drillNames offers the existing drills.
-func drillNames(ctx context.Context, f *client.Federation, args []string) (names []string) {
-	if len(args) > 0 {
-		return nil
-	}
-	_ = client.ListPages(ctx, f.Dynamic.Resource(v1beta1.FailoverDrillsResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
-		names = append(names, u.GetName())
-		return nil
-	})
-	return names
 }
 
 func newDrillAbort(streams genericiooptions.IOStreams) *cobra.Command {
@@ -433,17 +415,14 @@ func newDrillDecision(streams genericiooptions.IOStreams, subresource, said stri
 	then func(ctx context.Context, f *client.Federation, name string) error) *cobra.Command {
 	var t target
 	var reason string
-	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.completeWith(drillNames)
+	c.Args, c.ValidArgsFunction = cobra.ExactArgs(1), t.completeWith(oneObject(v1beta1.FailoverDrillsResource))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		f, err := t.connect()
 		if err != nil {
 			return err
 		}
-		body, err := json.Marshal(map[string]any{"status": status(&v1beta1.DrillDecision{Reason: reason})})
-		if err != nil {
-			return err
-		}
-		if _, err := f.Dynamic.Resource(v1beta1.FailoverDrillsResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}, subresource); err != nil {
+		body := map[string]any{"status": status(&v1beta1.DrillDecision{Reason: reason})}
+		if err := client.Merge(c.Context(), f.Dynamic.Resource(v1beta1.FailoverDrillsResource), args[0], body, client.DryRunNone, subresource); err != nil {
 			return errors.New(client.Errors(err))
 		}
 		tell(streams.Out, "failoverdrill/%s %s\n", args[0], said)
@@ -464,11 +443,8 @@ func setStopSwitch(t *target, streams genericiooptions.IOStreams, value func() a
 		if err != nil {
 			return err
 		}
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.StopDrillsAnnotation: value()}}})
-		if err != nil {
-			return err
-		}
-		if _, err := f.Kube.CoreV1().Namespaces().Patch(c.Context(), v1beta1.FederationNamespace, types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
+		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.StopDrillsAnnotation: value()}}}
+		if err := client.Merge(c.Context(), f.Dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")), v1beta1.FederationNamespace, body, client.DryRunNone); err != nil {
 			return err
 		}
 		tell(streams.Out, "%s\n", said)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/drill/report"
 )
 
@@ -18,7 +19,7 @@ func newDrillReport(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: `  kubectl federation drill report weekly-47
   kubectl federation drill report weekly-47 -o html > report.html`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeWith(drillNames),
+		ValidArgsFunction: t.completeWith(oneObject(v1beta1.FailoverDrillsResource)),
 		RunE: func(c *cobra.Command, args []string) error {
 			print, ok := report.Formats[format]
 			if !ok {

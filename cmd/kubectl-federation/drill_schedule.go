@@ -3,18 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"federation/apiserver/apis/drilltimes"
@@ -168,8 +164,7 @@ func newScheduleList(streams genericiooptions.IOStreams) *cobra.Command {
 				tell(streams.Out, "no schedules: kubectl federation drill schedule create makes one\n")
 				return nil
 			}
-			w := tabwriter.NewWriter(streams.Out, 0, 0, 3, ' ', 0)
-			tell(w, "NAME\tSCHEDULE\tSCOPE\tMETHOD\tNEXT\tLAST\tLAST SUCCESS\tMISSED\n")
+			w := newTable(streams.Out, "NAME\tSCHEDULE\tSCOPE\tMETHOD\tNEXT\tLAST\tLAST SUCCESS\tMISSED")
 			for _, s := range all {
 				tell(w, "%s\n", strings.Join(scheduleRow(s, time.Now()), "\t"))
 			}
@@ -212,7 +207,7 @@ func newScheduleNext(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:               "next NAME",
 		Short:             "Show when a schedule makes its next drills",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeWith(scheduleNames),
+		ValidArgsFunction: t.completeWith(oneObject(v1beta1.DrillSchedulesResource)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if n < 1 || n > 1000 {
 				return fmt.Errorf("--count %d: must be from 1 to 1000", n)
@@ -247,17 +242,14 @@ func newScheduleSuspend(streams genericiooptions.IOStreams, suspend bool) *cobra
 		Use:               use + " NAME",
 		Short:             short,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeWith(scheduleNames),
+		ValidArgsFunction: t.completeWith(oneObject(v1beta1.DrillSchedulesResource)),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := t.connect()
 			if err != nil {
 				return err
 			}
-			body, err := json.Marshal(map[string]any{"spec": map[string]any{"suspend": suspend}})
-			if err != nil {
-				return err
-			}
-			if _, err := f.Dynamic.Resource(v1beta1.DrillSchedulesResource).Patch(c.Context(), args[0], types.MergePatchType, body, metav1.PatchOptions{FieldManager: client.FieldManager}); err != nil {
+			body := map[string]any{"spec": map[string]any{"suspend": suspend}}
+			if err := client.Merge(c.Context(), f.Dynamic.Resource(v1beta1.DrillSchedulesResource), args[0], body, client.DryRunNone); err != nil {
 				return errors.New(client.Errors(err))
 			}
 			tell(streams.Out, "failoverdrillschedule/%s %s\n", args[0], said)
@@ -279,7 +271,7 @@ func newScheduleRun(streams genericiooptions.IOStreams) *cobra.Command {
 them. Of a schedule that takes its scopes in turn, name one.`,
 		Example:           `  kubectl federation drill schedule run weekly --zone east/a`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeWith(scheduleNames),
+		ValidArgsFunction: t.completeWith(oneObject(v1beta1.DrillSchedulesResource)),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := t.connect()
 			if err != nil {
@@ -333,16 +325,4 @@ func drillNow(s *v1beta1.FailoverDrillSchedule, cluster, zone, region string) (*
 
 func getSchedule(ctx context.Context, f *client.Federation, name string) (*v1beta1.FailoverDrillSchedule, error) {
 	return client.Read[v1beta1.FailoverDrillSchedule](ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), name)
-}
-
-// scheduleNames offers the existing schedules.
-func scheduleNames(ctx context.Context, f *client.Federation, args []string) (names []string) {
-	if len(args) > 0 {
-		return nil
-	}
-	_ = client.ListPages(ctx, f.Dynamic.Resource(v1beta1.DrillSchedulesResource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error { // nothing is offered then
-		names = append(names, u.GetName())
-		return nil
-	})
-	return names
 }

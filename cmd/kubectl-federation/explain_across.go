@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"federation/apiserver/apis/phrase"
 	explainplan "federation/controllers/explain/plan"
@@ -34,10 +33,17 @@ func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
 		slices.SortStableFunc(shown, func(a, b explainplan.SliceView) int { return sliceRank(a) - sliceRank(b) })
 		shown = shown[:rows]
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(shown) > 0 {
-		tell(w, "CLUSTER\tOF\tADDRESSES\tREADY\tWEIGHT\tSLICE\tWHY\n")
+		printSlices(out, shown)
 	}
+	printMore(out, "And", len(x.Slices)-len(shown), "slice")
+	for _, u := range x.Untold {
+		tell(out, "Nothing is told%s: %s\n", phrase.Prefixed(" of ", u.Cluster), u.Why)
+	}
+}
+
+func printSlices(out io.Writer, shown []explainplan.SliceView) {
+	w := newTable(out, "CLUSTER\tOF\tADDRESSES\tREADY\tWEIGHT\tSLICE\tWHY")
 	for _, v := range shown {
 		source, addresses, ready, weight := "-", "-", "-", "-"
 		if v.Source != "" {
@@ -46,11 +52,5 @@ func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
 		}
 		tell(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Cluster, source, addresses, ready, weight, v.State, shortText(v.Why))
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(x.Slices) - len(shown); more > 0 {
-		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "slice"))
-	}
-	for _, u := range x.Untold {
-		tell(out, "Nothing is told%s: %s\n", phrase.Prefixed(" of ", u.Cluster), u.Why)
-	}
+	w.end()
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,10 +101,9 @@ func clusterRank(c explainplan.ClusterExplanation) int {
 }
 
 func printExplanationTable(out io.Writer, x *explainplan.Explanation, shown []explainplan.ClusterExplanation, now time.Time) {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	counted := slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Completions != nil })
 	done := func(s string) string { return map[bool]string{true: "\t" + s}[counted] }
-	tell(w, "CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR\n", done("DONE"))
+	w := newTable(out, fmt.Sprintf("CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR", done("DONE")))
 	for i := range shown {
 		c := &shown[i]
 		wanted, there, ready := numberCells(c, x.Replicas != nil)
@@ -118,7 +116,7 @@ func printExplanationTable(out io.Writer, x *explainplan.Explanation, shown []ex
 		}
 		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(jobProgress(c)), c.Copy, gen, agoOrDash(c.Since, now), shortText(c.WaitsFor))
 	}
-	_ = w.Flush() // nobody reads the error
+	w.end()
 	if x.Replicas != nil && slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Overflow > 0 }) {
 		tell(out, "DESIRED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
 	}

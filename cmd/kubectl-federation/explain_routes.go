@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"federation/apiserver/apis/phrase"
@@ -22,15 +21,12 @@ func printRoutes(out io.Writer, x *explainplan.RoutesExplanation, rows int, now 
 	}
 	printBalancers(out, x.LoadBalancers, rows, now)
 	if len(x.Routes) > 0 {
-		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-		tell(w, "\nHOST\tPATH\tCERTIFICATE\tGOES TO\n")
+		w := newTable(out, "\nHOST\tPATH\tCERTIFICATE\tGOES TO")
 		for _, r := range x.Routes[:min(rows, len(x.Routes))] {
 			tell(w, "%s\t%s\t%s\t%s\n", hostText(r), pathText(r), cmp.Or(r.Secret, "-"), poolText(r))
 		}
-		_ = w.Flush() // nobody reads the error
-		if more := len(x.Routes) - rows; more > 0 {
-			tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "route"))
-		}
+		w.end()
+		printMore(out, "And", len(x.Routes)-rows, "route")
 	}
 	for _, p := range x.Pools {
 		for _, from := range p.From {
@@ -73,8 +69,7 @@ func printShares(out io.Writer, p explainplan.PoolView, from explainplan.SharesV
 		by = ", by " + phrase.Some(from.LoadBalancers)
 	}
 	tell(out, "\nRequests to %s (%s)%s:\n", p.Name, p.Protocol, by)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "CLUSTER\tSHARE\tADDRESS\tWHY\n")
+	w := newTable(out, "CLUSTER\tSHARE\tADDRESS\tWHY")
 	for _, t := range from.Targets[:min(rows, len(from.Targets))] {
 		share, address := fmt.Sprintf("%.1f %%", t.Percent), t.Address
 		if t.Address == "" {
@@ -82,10 +77,8 @@ func printShares(out io.Writer, p explainplan.PoolView, from explainplan.SharesV
 		}
 		tell(w, "%s\t%s\t%s\t%s\n", t.Cluster, share, address, t.Why)
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(from.Targets) - rows; more > 0 {
-		tell(out, "And %s more (--all shows them)\n", phrase.Count(int64(more), "target"))
-	}
+	w.end()
+	printMore(out, "And", len(from.Targets)-rows, "target")
 	for _, note := range from.Notes {
 		tell(out, "Note: %s\n", note)
 	}

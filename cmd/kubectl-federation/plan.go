@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -203,8 +202,7 @@ func printYAML(out io.Writer, r apportion.Result) error {
 }
 
 func printPlan(out io.Writer, r apportion.Result) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY\n")
+	w := newTable(out, "CLUSTER\tREPLICAS\tOVERFLOW\tWHY")
 	names := make([]string, 0, len(r.Plan))
 	for name := range r.Plan {
 		names = append(names, name)

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -163,16 +162,13 @@ func printMoves(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		tell(out, "; %s would fit nowhere", phrase.Count(s.ReplicasUnschedulable, "replica"))
 	}
 	tell(out, ":\n")
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "  OBJECT\tFROM\tTO\tNOTE\n")
+	w := newTable(out, "  OBJECT\tFROM\tTO\tNOTE")
 	for _, m := range s.Moves[:min(rows, len(s.Moves))] {
 		from, to := fromTo(m)
 		tell(w, "  %s\t%s\t%s\t%s\n", objectName(m.Kind, m.Namespace, m.Name), from, to, moveNote(m))
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(s.Moves) - rows; more > 0 {
-		tell(out, "  and %s more (--all shows them)\n", phrase.Count(int64(more), "object"))
-	}
+	w.end()
+	printMore(out, "  and", len(s.Moves)-rows, "object")
 }
 
 func objectName(kind, namespace, name string) string {
@@ -218,30 +214,24 @@ func printRecords(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 		return
 	}
 	tell(out, "\n%s of DNS would change:\n", phrase.Count(int64(len(s.Records)), "answer"))
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "  NAME\tTYPE\tNOW\tTHEN\n")
+	w := newTable(out, "  NAME\tTYPE\tNOW\tTHEN")
 	for _, r := range s.Records[:min(rows, len(s.Records))] {
 		tell(w, "  %s\t%s\t%s\t%s\n", r.Name, r.Type, orDash(phrase.Some(r.Before)), orDash(phrase.Some(r.After)))
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(s.Records) - rows; more > 0 {
-		tell(out, "  and %d more (--all shows them)\n", more)
-	}
+	w.end()
+	printMore(out, "  and", len(s.Records)-rows, "")
 }
 
 // printRoutesLost prints what the loss would do to what the federation's load balancers serve.
 func printRoutesLost(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	if len(s.Routes) > 0 {
 		tell(out, "\n%s of load balancers would have no cluster left:\n", phrase.Count(int64(len(s.Routes)), "route"))
-		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-		tell(w, "  HOST\tPATH\tINGRESS\tSERVICE\n")
+		w := newTable(out, "  HOST\tPATH\tINGRESS\tSERVICE")
 		for _, r := range s.Routes[:min(rows, len(s.Routes))] {
 			tell(w, "  %s\t%s\t%s -n %s\t%s\n", cmp.Or(r.Host, "any"), cmp.Or(r.Path, "default backend"), r.Ingress, r.Namespace, r.Service)
 		}
-		_ = w.Flush() // nobody reads the error
-		if more := len(s.Routes) - rows; more > 0 {
-			tell(out, "  and %d more (--all shows them)\n", more)
-		}
+		w.end()
+		printMore(out, "  and", len(s.Routes)-rows, "")
 	}
 	if s.LoadBalancersLeft == nil {
 		return
@@ -250,9 +240,7 @@ func printRoutesLost(out io.Writer, s *v1beta1.FailoverReviewStatus, rows int) {
 	for _, b := range s.LoadBalancers[:min(rows, len(s.LoadBalancers))] {
 		tell(out, "  %s (%s): %s\n", b.Name, strings.Trim(b.Region+"/"+b.Zone, "/"), phrase.Some(b.Addresses))
 	}
-	if more := len(s.LoadBalancers) - rows; more > 0 {
-		tell(out, "  and %d more (--all shows them)\n", more)
-	}
+	printMore(out, "  and", len(s.LoadBalancers)-rows, "")
 	if *s.LoadBalancersLeft == 0 {
 		tell(out, "  No host of an Ingress of class %s would be answered.\n", v1beta1.IngressClassName)
 	}

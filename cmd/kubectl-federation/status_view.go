@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,17 +60,14 @@ func printClusters(out io.Writer, all []explainplan.ClusterStatus, rows int, now
 	slices.SortStableFunc(shown, func(a, b explainplan.ClusterStatus) int { return problemOrder(a) - problemOrder(b) })
 	shown = shown[:min(rows, len(shown))]
 	slices.SortFunc(shown, func(a, b explainplan.ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE\n")
+	w := newTable(out, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE")
 	for i := range shown {
 		c := &shown[i]
 		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, phrase.Prefixed(c.Region+"/", strings.Join(c.Zones, ",")), stateText(c), agoOrDash(c.Since, now), c.DNSWeight,
 			free(c, corev1.ResourceCPU), free(c, corev1.ResourceMemory), free(c, corev1.ResourcePods), shortText(nodeWarning(c)))
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(all) - len(shown); more > 0 {
-		tell(out, "and %s more (--all shows them)\n", phrase.Count(int64(more), "cluster"))
-	}
+	w.end()
+	printMore(out, "and", len(all)-len(shown), "cluster")
 }
 
 // problemOrder sorts problems first.
@@ -116,12 +112,11 @@ func printKinds(out io.Writer, kinds []explainplan.KindStatus) {
 		return
 	}
 	tell(out, "\n")
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tUNSCHEDULABLE REPLICAS\n")
+	w := newTable(out, "KIND\tOBJECTS\tOUT OF SYNC\tPENDING\tDELETING\tUNSCHEDULABLE REPLICAS")
 	for _, k := range kinds {
 		tell(w, "%s\t%d\t%d\t%d\t%d\t%d\n", k.Kind, k.Objects, k.OutOfSync, k.Pending, k.Deleting, k.Unschedulable)
 	}
-	_ = w.Flush() // nobody reads the error
+	w.end()
 }
 
 func printOutOfSync(out io.Writer, s *explainplan.Status, rows int, now time.Time) {
@@ -133,13 +128,10 @@ func printOutOfSync(out io.Writer, s *explainplan.Status, rows int, now time.Tim
 		counts = append(counts, fmt.Sprintf("%d %s", s.Reasons[reason], reason))
 	}
 	tell(out, "\nOut of sync, longest first (%s):\n", strings.Join(counts, ", "))
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	tell(w, "OBJECT\tFOR\tREASON\tMESSAGE\n")
+	w := newTable(out, "OBJECT\tFOR\tREASON\tMESSAGE")
 	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
 		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), phrase.Since(o.Since, now), o.Reason, shortText(o.Message))
 	}
-	_ = w.Flush() // nobody reads the error
-	if more := len(s.OutOfSync) - rows; more > 0 {
-		tell(out, "and %s more (--all shows them)\n", phrase.Count(int64(more), "object"))
-	}
+	w.end()
+	printMore(out, "and", len(s.OutOfSync)-rows, "object")
 }

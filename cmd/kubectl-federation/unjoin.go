@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
@@ -21,6 +17,7 @@ import (
 	"federation/apiserver/client"
 	"federation/clusterregistry/join"
 	drainplan "federation/controllers/drain/plan"
+	"federation/controllers/explain"
 )
 
 type unjoinCommand struct {
@@ -104,7 +101,7 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *client.Federation, name 
 	if err != nil || o.yes && o.dry == client.DryRunNone {
 		return false, nil // unjoining the rest of a removed cluster continues below
 	}
-	found, err := placedIn(ctx, f, name)
+	found, err := explain.PlacedIn(ctx, f, name)
 	if err != nil {
 		return false, fmt.Errorf("what is placed in cluster %s is not known (--yes unjoins it all the same): %w", name, err)
 	}
@@ -128,44 +125,10 @@ func (o *unjoinCommand) confirm(ctx context.Context, f *client.Federation, name 
 		return false, nil
 	}
 	tell(o.ErrOut, "To unjoin it all the same, type its name: ")
-	answer, _ := bufio.NewReader(o.In).ReadString('\n') // no answer is none
-	if strings.TrimSpace(answer) != name {
+	if !isTyped(o.In, name) {
 		return false, fmt.Errorf("cluster %s was not unjoined: it serves, and its name was not typed (--yes does not ask)", name)
 	}
 	return false, nil
-}
-
-// placedIn returns what is placed in a cluster, and not finished, the largest first. An older federation does not serve each
-// kind.
-func placedIn(ctx context.Context, f *client.Federation, cluster string) (all []drainplan.Object, err error) {
-	for _, k := range v1beta1.FederatedKinds {
-		if k.Preferences == "" {
-			continue
-		}
-		add := func(item metav1.Object) {
-			p := v1beta1.ParsePlacement(item.GetAnnotations()[v1beta1.PlacementAnnotation])
-			if p != nil && p.Clusters[cluster] > 0 {
-				all = append(all, drainplan.Object{Kind: k.Kind, Namespace: item.GetNamespace(), Name: item.GetName(), Placed: p.Clusters[cluster]})
-			}
-		}
-		if k.Kind == "Job" { // whether it is finished is in its status
-			err = client.ListPages(ctx, f.Dynamic.Resource(k.Resource), metav1.ListOptions{}, func(u *unstructured.Unstructured) error {
-				if v1beta1.JobEnd(u) == "" {
-					add(u)
-				}
-				return nil
-			})
-		} else {
-			err = f.ListMetadata(ctx, k.Resource, add)
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	slices.SortFunc(all, func(a, b drainplan.Object) int {
-		return cmp.Or(cmp.Compare(b.Placed, a.Placed), cmp.Compare(a.String(), b.String()))
-	})
-	return all, nil
 }
 
 // memberClient returns a client for the cluster: by the flags, else with the federation's stored credential.
