@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -53,18 +51,8 @@ func loadConfig(kubeconfig, context string) (*rest.Config, error) {
 	return config, nil
 }
 
-func (s *sides) federation() (*rest.Config, kubernetes.Interface, dynamic.Interface, error) {
-	config, err := loadConfig(s.kubeconfig, s.context)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("the federation (--kubeconfig, --context): %w", err)
-	}
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	dyn, err := dynamic.NewForConfig(config)
-	return config, core, dyn, err
-}
+// target is the federation that the flags name.
+func (s *sides) target() *target { return &target{kubeconfig: s.kubeconfig, context: s.context} }
 
 // member returns nil if no flag names the cluster.
 func (s *sides) member() (*rest.Config, error) {

@@ -18,27 +18,6 @@ func weekly() *v1beta1.FailoverDrillSchedule {
 	}}
 }
 
-// A manual drill of a schedule belongs to its creator, keeps to the schedule's windows, and takes one of its scopes.
-func TestADrillOfAScheduleNow(t *testing.T) {
-	for zone, want := range map[string]string{"east/a": "", "east/c": `--zone "east/c": must be one of east/a, east/b`, "": `--zone ""`} {
-		d, err := drillNow(weekly(), "", zone, "")
-		switch {
-		case (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want):
-			t.Errorf("zone %q: %v, want %q", zone, err, want)
-		case err == nil && (len(d.OwnerReferences) > 0 || d.GenerateName != "weekly-" || d.Spec.Windows == nil || len(d.Spec.Scope.Zones) != 1 || d.Spec.Scope.Zones[0] != zone):
-			t.Errorf("zone %q: %+v", zone, d)
-		}
-	}
-	whole := weekly()
-	whole.Spec.Rotate = ""
-	if d, err := drillNow(whole, "", "", ""); err != nil || len(d.Spec.Scope.Zones) != 2 {
-		t.Errorf("the whole scope: %v, %v", d, err)
-	}
-	if _, err := drillNow(whole, "", "east/a", ""); err == nil {
-		t.Error("one zone of a schedule that takes no turns")
-	}
-}
-
 func TestProbesOf(t *testing.T) {
 	probes, err := probesOf([]string{"https://web.example.com:8443/healthz", "tcp://db.example.com:5432", "DNS://web.example.com"})
 	if err != nil || len(probes) != 3 || probes[0] != (v1beta1.DrillProbe{Name: "https-1", Host: "web.example.com", Type: v1beta1.ProbeHTTPS, Port: 8443, Path: "/healthz", Guard: true}) ||

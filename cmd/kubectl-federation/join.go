@@ -138,7 +138,11 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	federation, core, dyn, err := o.federation()
+	federation, _, err := o.target().config()
+	if err != nil {
+		return err
+	}
+	f, err := o.target().connect()
 	if err != nil {
 		return err
 	}
@@ -149,7 +153,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err := checkTransferable(federation, member); err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(member)
+	memberKube, err := kubernetes.NewForConfig(member)
 	if err != nil {
 		return err
 	}
@@ -158,17 +162,17 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	r := o.request(name, member)
-	r.Federation, r.FederationDynamic, r.Member, r.MemberDynamic = core, dyn, client, dynamicMember
+	r.Federation, r.FederationDynamic, r.Member, r.MemberDynamic = f.Kube, f.Dynamic, memberKube, dynamicMember
 	if o.nodeAgent.with {
-		if err := o.nodeAgent.addToJoin(ctx, member, core, &r); err != nil {
+		if err := o.nodeAgent.addToJoin(ctx, f, member, &r); err != nil {
 			return err
 		}
 	}
-	if err := o.agent.addToJoin(ctx, federation, core, &r); err != nil {
+	if err := o.agent.addToJoin(ctx, federation, f.Kube, &r); err != nil {
 		return err
 	}
 	if o.coreDNS {
-		changed, err := addons.PatchCoreDNS(ctx, client, &r)
+		changed, err := addons.PatchCoreDNS(ctx, memberKube, &r)
 		if err != nil {
 			return fmt.Errorf("--patch-coredns: %w", err)
 		}
@@ -187,7 +191,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 			name, name, name, v1beta1.FederationNamespace, o.agent.account)
 		return nil
 	}
-	return o.waitReady(ctx, dyn, name)
+	return o.waitReady(ctx, f, name)
 }
 
 // request is what the flags ask for; it has no clients yet.
@@ -225,7 +229,7 @@ func checkTransferable(federation, member *rest.Config) error {
 	return nil
 }
 
-func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name string) error {
+func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name string) error {
 	if o.timeout == 0 {
 		tell(o.Out, "cluster %s joined\n", name)
 		return nil
@@ -234,7 +238,7 @@ func (o *joinCommand) waitReady(ctx context.Context, dyn dynamic.Interface, name
 	defer cancel()
 	c := &v1beta1.Cluster{}
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		is, err := client.Read[v1beta1.Cluster](ctx, dyn.Resource(v1beta1.ClustersResource), name)
+		is, err := client.Read[v1beta1.Cluster](ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name)
 		if err != nil {
 			return false, err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"federation/apiserver/client"
@@ -45,8 +44,7 @@ func (a *nodeAgent) check(f *pflag.FlagSet) error {
 }
 
 // addToJoin adds the agent's installation to a join.
-func (a *nodeAgent) addToJoin(ctx context.Context, member *rest.Config, core kubernetes.Interface, r *join.Request) error {
-	f := &client.Federation{Kube: core}
+func (a *nodeAgent) addToJoin(ctx context.Context, f *client.Federation, member *rest.Config, r *join.Request) error {
 	info, err := f.Info(ctx)
 	if err != nil {
 		return err

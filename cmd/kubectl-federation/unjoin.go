@@ -63,15 +63,11 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 	if err := errors.Join(o.check(), o.dry.Check()); err != nil {
 		return err
 	}
-	f, err := (&target{kubeconfig: o.kubeconfig, context: o.context}).connect()
+	f, err := o.target().connect()
 	if err != nil {
 		return err
 	}
 	if done, err := o.confirm(ctx, f, name); done || err != nil {
-		return err
-	}
-	_, core, dyn, err := o.federation()
-	if err != nil {
 		return err
 	}
 	member, noCredential := o.memberClient(ctx, f, name)
@@ -84,7 +80,7 @@ func (o *unjoinCommand) run(ctx context.Context, name string) error {
 		defer cancel()
 	}
 	left, err := join.Unjoin(ctx, join.Request{
-		Name: name, Federation: core, FederationDynamic: dyn, Member: member,
+		Name: name, Federation: f.Kube, FederationDynamic: f.Dynamic, Member: member,
 		Say: stepPrinter(o.IOStreams),
 	})
 	if err != nil {
