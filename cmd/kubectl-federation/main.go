@@ -2,8 +2,8 @@
 // drains them in order, prints the state of the federation and why an object is where it is, and what would happen if clusters
 // were lost.
 //
-// It links neither the apiserver nor what acts in the controllers, so it stays small. Its explanations are decided by the same
-// pure functions that the federation runs, from what it reads. It stores nothing: the progress of a drain is in the Cluster.
+// It parses flags, asks and prints: what it says is decided in the rooms that own it, as controllers/explain, by the functions that the
+// federation runs. It links neither the apiserver nor what acts in the controllers, so it stays small. It stores nothing.
 package main
 
 import (
