@@ -24,7 +24,7 @@ func customKindsRole(definitions []string) *rbacv1.ClusterRole {
 	resources := map[string][]string{}
 	for _, definition := range definitions {
 		if name, group, ok := strings.Cut(definition, "."); ok {
-			resources[group] = append(resources[group], name, name+"/status", name+"/finalizers")
+			resources[group] = append(resources[group], name, name+"/status", name+"/scale", name+"/finalizers")
 		}
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: customKindsName}}

@@ -145,6 +145,14 @@ func Resolver(definitions cache.SharedIndexInformer) func(apiVersion, kind strin
 	}
 }
 
+// Finder finds, in the cache of the definitions, what a kind is served as.
+func Finder(definitions cache.SharedIndexInformer) func(schema.GroupKind) (schema.GroupVersionResource, error) {
+	return func(kind schema.GroupKind) (schema.GroupVersionResource, error) {
+		k, err := plan.Find(read(definitions.GetStore()), kind)
+		return k.Resource, err
+	}
+}
+
 // read reads all definitions in the cache.
 func read(store cache.Store) (definitions []plan.Definition) {
 	for _, obj := range store.List() {

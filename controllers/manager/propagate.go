@@ -141,13 +141,16 @@ func (p propagators) customKind(ctx context.Context, from Informers, k customkin
 	if err != nil {
 		return err
 	}
-	own := from.Another()
+	row, own := propagationplan.CustomKind(k.Resource, k.Kind), from.Another()
+	if k.Scale != (customkindsplan.Scale{}) {
+		row.Scale = &propagationplan.Scale{Replicas: k.Scale.Replicas, Selector: k.Scale.Selector}
+	}
 	objects, err := p.propagation(func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 		if r == k.Resource {
 			return own.ForResource(r)
 		}
 		return from.ForResource(r)
-	}, []propagationplan.Kind{propagationplan.CustomKind(k.Resource, k.Kind)})
+	}, []propagationplan.Kind{row})
 	if err != nil {
 		ended, end := context.WithCancel(ctx)
 		end()

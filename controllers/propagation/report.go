@@ -87,20 +87,31 @@ func (r *reporter) reportInTurn(ctx context.Context, k key, obj any) error {
 	r.hidePending(k, federated, copies)
 	r.emitEvents(federated, k, copies)
 	summary := plan.Summarize(k.Kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
+	if k.Kind.Scale != nil {
+		summary.Status = plan.ScaleStatus(r.sourceOf(k, federated), copies)
+	}
 	if summary.Empty() {
 		if takesTurns {
 			r.dues.unspent.Add(1)
 		}
 		return nil
 	}
+	if k.Kind.Status == nil && len(summary.Annotations) > 0 { // of a custom kind a patch of the status changes nothing else
+		err := r.write(ctx, k, plan.Summary{Annotations: summary.Annotations})
+		if summary.Annotations = nil; err != nil || summary.Empty() {
+			return err
+		}
+	}
+	return r.write(ctx, k, summary, "status")
+}
+
+// write writes a summary to an object, or to its status.
+func (r *reporter) write(ctx context.Context, k key, summary plan.Summary, subresources ...string) error {
 	body, err := json.Marshal(summary.Patch())
 	if err != nil {
 		return err
 	}
-	if k.Kind.Status == nil {
-		return r.patch(ctx, k, types.MergePatchType, body)
-	}
-	return r.patch(ctx, k, types.MergePatchType, body, "status")
+	return r.patch(ctx, k, types.MergePatchType, body, subresources...)
 }
 
 // forget drops what is known of a deleted object.

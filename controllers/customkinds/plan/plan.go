@@ -21,7 +21,13 @@ type Kind struct {
 	Kind string
 	// Namespaced reports whether its objects have a namespace.
 	Namespaced bool
+	// Scale is where its objects have what the subresource scale shows.
+	Scale Scale
 }
+
+// Scale has the fields of the status of a kind with the subresources scale and status: the number of replicas, and what selects their pods.
+// They are "" where the number of replicas that are asked for is not spec.replicas, and where they are elsewhere or not at all.
+type Scale struct{ Replicas, Selector string }
 
 // Definition is what is read of a CustomResourceDefinition.
 type Definition struct {
@@ -51,13 +57,41 @@ func Read(u *unstructured.Unstructured) Definition {
 		}
 		d.Served = append(d.Served, name)
 		if version["storage"] == true || d.Resource.Version == "" {
-			d.Resource.Version = name
+			d.Resource.Version, d.Scale = name, readScale(version)
 		}
 	}
 	slices.Sort(d.Served)
 	d.Established = v1beta1.ConditionOf(u, "Established")["status"] == "True"
 	d.Kept = slices.Contains(u.GetFinalizers(), v1beta1.DeleteFromClustersFinalizer)
 	return d
+}
+
+// readScale reads where objects of a version have what the subresource scale shows.
+func readScale(version map[string]any) Scale {
+	path := func(name string) string {
+		s, _, _ := unstructured.NestedString(version, "subresources", "scale", name)
+		return s
+	}
+	field := func(path string) string {
+		if name, ok := strings.CutPrefix(path, ".status."); ok && !strings.ContainsAny(name, ".[") {
+			return name
+		}
+		return ""
+	}
+	if _, status, _ := unstructured.NestedMap(version, "subresources", "status"); !status || path("specReplicasPath") != ".spec.replicas" {
+		return Scale{}
+	}
+	return Scale{Replicas: field(path("statusReplicasPath")), Selector: field(path("labelSelectorPath"))}
+}
+
+// Find finds the definition of a kind, whatever versions it serves.
+func Find(definitions []Definition, kind schema.GroupKind) (Kind, error) {
+	for _, d := range definitions {
+		if d.Established && d.Resource.Group == kind.Group && d.Kind.Kind == kind.Kind {
+			return d.Kind, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("no CustomResourceDefinition defines kind %s in group %q", kind.Kind, kind.Group)
 }
 
 // Wanted returns the kinds that are federated, sorted by definition: those that a policy names, and those

@@ -52,11 +52,52 @@ var (
 )
 
 func TestReadDefinition(t *testing.T) {
-	if want := (Kind{"carts.shop.example", schema.GroupVersionResource{Group: "shop.example", Version: "v2", Resource: "carts"}, "Cart", true}); carts.Kind != want {
+	if want := (Kind{"carts.shop.example", schema.GroupVersionResource{Group: "shop.example", Version: "v2", Resource: "carts"}, "Cart", true, Scale{}}); carts.Kind != want {
 		t.Errorf("%+v, want %+v", carts.Kind, want)
 	}
 	if !slices.Equal(carts.Served, []string{"v1", "v2"}) || !slices.Equal(olds.Served, []string{"v1"}) || olds.Resource.Version != "v1" {
 		t.Errorf("%+v %+v", carts, olds)
+	}
+}
+
+func TestReadScale(t *testing.T) {
+	paths := func(spec, status, selector string) map[string]any {
+		return map[string]any{"specReplicasPath": spec, "statusReplicasPath": status, "labelSelectorPath": selector}
+	}
+	for _, test := range []struct {
+		name  string
+		scale map[string]any
+		want  Scale
+	}{
+		{"none", nil, Scale{}},
+		{"fields of the status", paths(".spec.replicas", ".status.replicas", ".status.labelSelector"), Scale{"replicas", "labelSelector"}},
+		{"what is asked for is elsewhere", paths(".spec.size", ".status.replicas", ".status.selector"), Scale{}},
+		{"below a field of the status", paths(".spec.replicas", ".status.pods.all", ".status.pods[0]"), Scale{}},
+		{"the selector is asked for", paths(".spec.replicas", ".status.replicas", ".spec.selector"), Scale{"replicas", ""}},
+	} {
+		v := version("v1", true, true)
+		v["subresources"] = map[string]any{"status": map[string]any{}}
+		if test.scale != nil {
+			v["subresources"].(map[string]any)["scale"] = test.scale
+		}
+		if got := Read(definition("carts", "Cart", true, nil, v)).Scale; got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+		delete(v["subresources"].(map[string]any), "status")
+		if got := Read(definition("carts", "Cart", true, nil, v)).Scale; got != (Scale{}) {
+			t.Errorf("%s, without a status: %+v", test.name, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	if k, err := Find(all, schema.GroupKind{Group: "shop.example", Kind: "Cart"}); err != nil || k.Resource.Resource != "carts" {
+		t.Errorf("%+v, %v", k, err)
+	}
+	for _, kind := range []schema.GroupKind{{Group: "shop.example", Kind: "Coming"}, {Group: "other.example", Kind: "Cart"}} {
+		if k, err := Find(all, kind); err == nil {
+			t.Errorf("%s: %+v", kind, k)
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ type Kind struct {
 	Rounds bool
 	// Status returns the federated object's status from its copies. Nil: no status.
 	Status func(federated *unstructured.Unstructured, copies []Copy) map[string]any
+	// Scale is where objects of a custom kind have what the subresource scale shows, see ScaleStatus. Nil: nowhere.
+	Scale *Scale
 	// NoConditions: the status has no place for conditions. UpdateTimes: they have a lastUpdateTime.
 	NoConditions, UpdateTimes bool
 }
