@@ -300,6 +300,18 @@ func TestUsageIsBounded(t *testing.T) {
 	}
 }
 
+// Usage with a huge exponent, which Kubernetes' arithmetic compares for minutes, costs nothing.
+func TestHugeUsageIsBoundedAtOnce(t *testing.T) {
+	s := newScenario(rand.New(rand.NewPCG(1, 11)))
+	begin := time.Now()
+	for _, text := range []string{"1e999999999", "-1e999999999"} {
+		s.show("c0", "huge"+text, new(resource.MustParse(text)))
+	}
+	if _, _, err := s.needs(); err != nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begin))
+	}
+}
+
 // What pods do that are not placed any more counts: those of a cluster that they leave, while those that take their place do not serve yet.
 func TestWhatLeavesCounts(t *testing.T) {
 	s := newScenario(rand.New(rand.NewPCG(1, 7)))

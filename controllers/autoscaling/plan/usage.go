@@ -74,7 +74,7 @@ func within(usage corev1.ResourceList, limits map[corev1.ResourceName]resource.Q
 		switch value := usage[name]; {
 		case value.Sign() < 0:
 			out[name] = resource.Quantity{}
-		case value.Cmp(limit) > 0:
+		case isMore(value, limit):
 			out[name] = limit
 		default:
 			out[name] = value
@@ -128,12 +128,17 @@ func (w Workload) requests(name corev1.ResourceName) (sum int64) {
 	return sum
 }
 
+// isMore reports whether a quantity is more than a limit. To compare the exact values would take minutes for one with a large exponent.
+func isMore(q, limit resource.Quantity) bool {
+	return q.AsApproximateFloat64() > 2*limit.AsApproximateFloat64()+1 || q.Cmp(limit) > 0
+}
+
 // milli returns thousandths of a quantity, from 0 to mostMilli.
 func milli(q resource.Quantity) int64 {
 	switch {
 	case q.Sign() <= 0:
 		return 0
-	case q.Cmp(*resource.NewMilliQuantity(mostMilli, resource.DecimalSI)) > 0:
+	case isMore(q, *resource.NewMilliQuantity(mostMilli, resource.DecimalSI)):
 		return mostMilli
 	}
 	return q.MilliValue()
