@@ -23,6 +23,7 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.FallbackAnnotation:               v1beta1.ValidateFallback,
 	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
 	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
+	v1beta1.MetricsAcrossClustersAnnotation:  checkCombinations,
 }
 
 // ownPrefixes are the prefixes of the federation's annotations.
@@ -68,6 +69,9 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 		if value, there := annotations[key]; there && value != old[key] && kind.Kind != "Service" {
 			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing here: it is one of Services")
 		}
+	}
+	if value, there := annotations[v1beta1.MetricsAcrossClustersAnnotation]; there && value != old[v1beta1.MetricsAcrossClustersAnnotation] && kind.Kind != "HorizontalPodAutoscaler" {
+		warnings = append(warnings, "metadata.annotations["+v1beta1.MetricsAcrossClustersAnnotation+"]: counts for nothing here: it is one of HorizontalPodAutoscalers")
 	}
 	warnings = append(warnings, warnOfUnknown(annotations, old)...)
 	if value := annotations[kind.Preferences]; value != old[kind.Preferences] {
@@ -115,6 +119,11 @@ func checkSelector(value string, path *field.Path) field.ErrorList {
 
 func checkClusterSetIPs(value string, path *field.Path) field.ErrorList {
 	_, errs := v1beta1.ParseClusterSetIPs(value, path)
+	return errs
+}
+
+func checkCombinations(value string, path *field.Path) field.ErrorList {
+	_, errs := v1beta1.ParseCombinations(value, path)
 	return errs
 }
 

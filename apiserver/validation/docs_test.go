@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -35,6 +36,16 @@ func TestExamplesOfTheDocs(t *testing.T) {
 				t.Fatalf("%s\n%v", example[1], err)
 			}
 			if errs := ValidateDNSNameGrant(g); len(errs) > 0 {
+				t.Errorf("%s\n%v", example[1], errs.ToAggregate())
+			}
+			continue
+		}
+		if bytes.Contains(example[1], []byte("kind: HorizontalPodAutoscaler\n")) {
+			a := &autoscalingv2.HorizontalPodAutoscaler{}
+			if err := yaml.UnmarshalStrict(example[1], a); err != nil {
+				t.Fatalf("%s\n%v", example[1], err)
+			}
+			if errs := ValidateAnnotations(a.Annotations); len(errs) > 0 {
 				t.Errorf("%s\n%v", example[1], errs.ToAggregate())
 			}
 			continue

@@ -270,7 +270,9 @@ func (c *controllers) decide(ctx context.Context, from manager.Informers) error 
 	group, ctx := errgroup.WithContext(ctx)
 	m := c.manager()
 	parts := m.Deciders()
-	own := served.Options{Config: c.config, Client: c.client, Kube: c.kube, Recorder: c.recorder, Federation: c.name, Ranges: c.ranges}
+	own := served.Options{
+		Config: c.config, Client: c.client, Kube: c.kube, Recorder: c.recorder, Federation: c.name, Ranges: c.ranges, UID: c.federation, Member: c.members().Kube,
+	}
 	maps.Copy(parts, own.Deciders())
 	c.registry.Follow(ctx, capacity.New(capacity.Options{Client: c.client, Unschedulable: c.unschedulable}))
 	group.Go(supervisor.Protected(ctx, "controllers", func(ctx context.Context) error { return m.Run(ctx, from, plan.All, parts) }))

@@ -2,6 +2,7 @@ package autoscaling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -24,11 +26,12 @@ import (
 	"federation/clusterregistry/wire"
 )
 
-// A federation's API server with the controller beside it, by the rights that controllers have there. It has no members: what their pods do
-// is tested with real ones in hack/e2e.
+// A federation's API server with the controller beside it, by the rights that controllers have there. Its members are servers of metrics
+// (asks_test.go): what pods do is tested with real ones in hack/e2e.
 var (
 	kube        kubernetes.Interface // of an administrator
 	controllers kubernetes.Interface
+	recorder    = record.NewFakeRecorder(10000)
 )
 
 func TestMain(m *testing.M) {
@@ -54,7 +57,12 @@ func run(ctx context.Context, config *rest.Config) (err error) {
 		return err
 	}
 	shared := wire.NewInformers(wire.Source{Kube: controllers, Dynamic: client, Slim: func(metav1.Object) {}})
-	c := New(Options{Kube: controllers, Pods: controllers, Metrics: metrics, Informers: shared.ForResource, Recorder: record.NewFakeRecorder(1000), Period: 200 * time.Millisecond})
+	c := New(Options{
+		Kube: controllers, Pods: controllers, Metrics: metrics, Member: memberAPI, Federation: federationUID, Informers: shared.ForResource, Recorder: recorder, Period: 200 * time.Millisecond,
+		Resolve: func(schema.GroupKind) (schema.GroupVersionResource, error) {
+			return schema.GroupVersionResource{}, errors.New("there is no such kind")
+		},
+	})
 	shared.Start(ctx.Done())
 	go func() { _ = c.Run(ctx) }() // it has no errors
 	return nil
@@ -84,12 +92,17 @@ func until(t *testing.T, says func() string) {
 // place writes a placement, as the placement controller does.
 func place(t *testing.T, resource, namespace, placement string) {
 	t.Helper()
+	placeNamed(t, resource, namespace, "web", placement)
+}
+
+func placeNamed(t *testing.T, resource, namespace, name, placement string) {
+	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.PlacementAnnotation, placement)
 	var err error
 	if resource == "deployments" {
-		_, err = controllers.AppsV1().Deployments(namespace).Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err = controllers.AppsV1().Deployments(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	} else {
-		_, err = controllers.AutoscalingV2().HorizontalPodAutoscalers(namespace).Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err = controllers.AutoscalingV2().HorizontalPodAutoscalers(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -98,9 +111,8 @@ func place(t *testing.T, resource, namespace, placement string) {
 
 const (
 	workload = `{metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: "web:1", resources: {requests: {cpu: 100m}}}]}}}}`
-	scaling  = `{metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 3, maxReplicas: 9, metrics: [%s]}}`
+	scaling  = `{metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 3, maxReplicas: 99, metrics: [%s], behavior: {scaleDown: {stabilizationWindowSeconds: 0}, scaleUp: {policies: [{type: Pods, value: 99, periodSeconds: 15}]}}}}`
 	byCPU    = `{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}`
-	byOthers = `{type: Pods, pods: {metric: {name: requests}, target: {type: AverageValue, averageValue: "10"}}}`
 )
 
 // made makes a workload and its autoscaler in a namespace of their own.
@@ -180,18 +192,4 @@ func TestScalesWhatStaysAtTheFederation(t *testing.T) {
 	if n := replicas(t, namespace); n != 1 {
 		t.Errorf("it has gone back to clusters, and scales to %d", n)
 	}
-}
-
-// A metric that is not read here has the autoscaler say so.
-func TestOtherMetricsAreNamed(t *testing.T) {
-	const namespace = "others"
-	made(t, namespace, byOthers)
-	place(t, "deployments", namespace, `{"clusters":{"east-a":3}}`)
-	place(t, "horizontalpodautoscalers", namespace, `{"clusters":{},"atFederation":true}`)
-	until(t, func() string {
-		if is := condition(t, namespace, autoscalingv2.ScalingActive); !strings.Contains(is, "Resource and ContainerResource only") {
-			return "ScalingActive: " + is
-		}
-		return ""
-	})
 }

@@ -6,11 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,69 +28,80 @@ import (
 const (
 	// readTimeout bounds one reading. Members that do not answer have 2 s of the view's.
 	readTimeout = 30 * time.Second
-	// readingKept is how long a reading is kept. The controller uses it at once.
-	readingKept = 2 * time.Minute
 	// pageSize is how many objects a page of the views has, of all clusters together.
 	pageSize = 5000
 	// maxPods is the most replicas of one workload that are scaled here: all of them are held while it is decided.
 	maxPods = 20000
 )
 
-// reading is what is known of a workload's pods when it is decided how many it needs.
+// reading is what is known of a workload's pods, and of the metrics of its autoscaler, when it is decided how many it needs.
 type reading struct {
-	at    time.Time
-	pods  []*corev1.Pod
-	usage []metricsv1beta1.PodMetrics
+	namespace, selector string
+	pods                []*corev1.Pod
+	usage               []metricsv1beta1.PodMetrics
+	// asked are the metrics for which members were asked.
+	asked []answered
 	err   error
+	// shared: others scale the same pods, so it says nothing how many are needed.
+	shared error
 }
 
-// asked is how Kubernetes' controller asks for a workload's pods.
-type asked struct{ namespace, selector string }
-
-// readings has the latest reading of each workload.
+// readings reads for the autoscalers of a lane, one after the other, so that what Kubernetes' controller asks for is what was read last. That
+// calls with names of metrics and selectors only, and these do not say for which autoscaler.
 type readings struct {
 	Options
-	autoscalers *autoscalers
-
-	mu     sync.Mutex
-	of     map[asked]reading
-	unseen map[asked]unseen
+	lane  *lane
+	last  reading
+	noted map[noted]note
 }
 
-// unseen are the replicas of a workload that the last reading did not see, as text, and what was said of them last.
-type unseen struct{ last, said string }
+// noted is a thing that may not be seen: replicas, or a metric. note is what is not seen of it, as text, and what was said of that.
+type (
+	noted struct{ autoscaler, what string }
+	note  struct{ last, said string }
+)
 
-// take reads a workload's pods and their usage from the views.
+// take reads a workload's pods and their usage from the views, and has members asked for other metrics.
 func (r *readings) take(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) {
 	selector, err := labels.Parse(scale.Status.Selector)
-	if err != nil || scale.Status.Selector == "" {
+	if r.last = (reading{}); err != nil || scale.Status.Selector == "" {
 		return // the controller says so
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	this := asked{scale.Namespace, selector.String()}
-	var counted plan.Counted
-	err = supervisor.Protect(ctx, "autoscaling", func() (err error) { counted, err = r.count(ctx, resource, scale, selector); return err })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.of, func(_ asked, one reading) bool { return time.Since(one.at) > readingKept })
-	maps.DeleteFunc(r.unseen, func(s asked, _ unseen) bool { _, read := r.of[s]; return !read && s != this })
-	r.of[this] = reading{at: time.Now(), pods: counted.Pods, usage: counted.Usage, err: err}
-	if err == nil {
-		r.reportUnseen(this, resource, scale, counted.Unseen)
-	}
+	r.last = reading{namespace: scale.Namespace, selector: selector.String()}
+	r.last.err = supervisor.Protect(ctx, "autoscaling", func() error { return r.read(ctx, resource, scale, selector) })
 }
 
-// count reads, and returns what counts of that.
-func (r *readings) count(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, selector labels.Selector) (plan.Counted, error) {
-	w, in, err := r.workload(resource, scale)
-	if err != nil {
-		return plan.Counted{}, err
+// read reads for a workload, and says what is not seen.
+func (r *readings) read(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, selector labels.Selector) error {
+	by := r.lane.scaling(v1beta1.FederatedKindOf(resource).Kind, scale.Namespace, scale.Name)
+	if by == nil {
+		return fmt.Errorf("no autoscaler of %s %s/%s stays at the federation", resource, scale.Namespace, scale.Name)
 	}
+	w, in, err := r.workload(resource, scale, by)
+	if err != nil {
+		return err
+	}
+	if others := r.lane.of.sharing(by, selector, w.Template.Labels); len(others) > 0 {
+		r.last.shared = fmt.Errorf("pods by selector %s are controlled by other autoscalers, too: %s", selector, strings.Join(others, ", "))
+	}
+	counted, said, err := r.count(ctx, w, in, selector)
+	if err != nil {
+		return err
+	}
+	r.last.pods, r.last.usage = counted.Pods, counted.Usage
+	r.last.asked = answeredBy(w, by, counted, scale.Status.Replicas, in, said)
+	r.report(by, counted.Unseen, r.last.asked)
+	return nil
+}
+
+// count reads, and returns what counts of pods and usage, and what clusters say of other metrics.
+func (r *readings) count(ctx context.Context, w plan.Workload, in []string, selector labels.Selector) (counted plan.Counted, said []map[string]answer, err error) {
 	if len(in) > 0 {
 		where, err := labels.NewRequirement(v1beta1.ClusterLabel, selection.In, in)
 		if err != nil {
-			return plan.Counted{}, err
+			return counted, nil, err
 		}
 		selector = selector.Add(*where)
 	}
@@ -99,7 +110,7 @@ func (r *readings) count(ctx context.Context, resource schema.GroupResource, sca
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(supervisor.Protected(groupCtx, "autoscaling", func(ctx context.Context) (err error) {
 		pods, err = pages(selector, w.Most, func(o metav1.ListOptions) ([]corev1.Pod, string, error) {
-			list, err := r.Pods.CoreV1().Pods(scale.Namespace).List(ctx, o)
+			list, err := r.Pods.CoreV1().Pods(w.Namespace).List(ctx, o)
 			if err != nil {
 				return nil, "", err
 			}
@@ -108,8 +119,11 @@ func (r *readings) count(ctx context.Context, resource schema.GroupResource, sca
 		return err
 	}))
 	group.Go(supervisor.Protected(groupCtx, "autoscaling", func(ctx context.Context) (err error) {
+		if !w.MeasuresUsage() {
+			return nil
+		}
 		usage, err = pages(selector, w.Most, func(o metav1.ListOptions) ([]metricsv1beta1.PodMetrics, string, error) {
-			list, err := r.Metrics.PodMetricses(scale.Namespace).List(ctx, o)
+			list, err := r.Metrics.PodMetricses(w.Namespace).List(ctx, o)
 			if err != nil {
 				return nil, "", err
 			}
@@ -117,10 +131,11 @@ func (r *readings) count(ctx context.Context, resource schema.GroupResource, sca
 		})
 		return err
 	}))
+	said = r.ask(ctx, w, in)
 	if err := group.Wait(); err != nil {
-		return plan.Counted{}, err
+		return counted, nil, err
 	}
-	return w.Count(pods, usage), nil
+	return w.Count(pods, usage), said, nil
 }
 
 // pages reads all pages of a list, as many as an honest cluster with so many objects takes.
@@ -139,22 +154,18 @@ func pages[T any](selector labels.Selector, most int64, page func(metav1.ListOpt
 }
 
 // workload returns a workload as the federation has it, and the clusters where it is or was lately.
-func (r *readings) workload(resource schema.GroupResource, scale *autoscalingv1.Scale) (w plan.Workload, in []string, err error) {
+func (r *readings) workload(resource schema.GroupResource, scale *autoscalingv1.Scale, by *autoscalingv2.HorizontalPodAutoscaler) (w plan.Workload, in []string, err error) {
 	obj, ok, err := r.Informers(v1beta1.FederatedKindOf(resource).Resource).GetStore().GetByKey(scale.Namespace + "/" + scale.Name)
 	u, _ := obj.(*unstructured.Unstructured)
 	if err != nil || !ok || u == nil {
 		return w, nil, fmt.Errorf("%s %s/%s is not in the cache yet", resource, scale.Namespace, scale.Name)
-	}
-	by := r.autoscalers.of(kindOf(resource), scale.Namespace, scale.Name)
-	if by == nil {
-		return w, nil, fmt.Errorf("no autoscaler of %s %s/%s stays at the federation", resource, scale.Namespace, scale.Name)
 	}
 	placement := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if placement == nil {
 		return w, nil, fmt.Errorf("%s %s/%s has no placement yet", resource, scale.Namespace, scale.Name)
 	}
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	w = plan.Workload{Namespace: scale.Namespace, By: &by.Spec, Placed: placement.Clusters, Most: int64(max(scale.Spec.Replicas, min(scale.Status.Replicas, maxPods)))}
+	w = plan.Workload{Namespace: scale.Namespace, Selector: scale.Status.Selector, By: &by.Spec, Placed: placement.Clusters, Most: int64(max(scale.Spec.Replicas, min(scale.Status.Replicas, maxPods)))}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &w.Template); err != nil {
 		return w, nil, err
 	}
@@ -184,31 +195,47 @@ func clustersOf(p *v1beta1.Placement) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func kindOf(resource schema.GroupResource) string { return v1beta1.FederatedKindOf(resource).Kind }
-
-// reportUnseen has an event say which replicas are not seen, if that is so twice in a row: new ones take a moment to come.
-func (r *readings) reportUnseen(this asked, resource schema.GroupResource, scale *autoscalingv1.Scale, by map[string]int64) {
+// report has events say which replicas are not seen, and which clusters do not say what a metric is, if that is so twice in a row: new replicas
+// take a moment to come, and one answer may be lost.
+func (r *readings) report(by *autoscalingv2.HorizontalPodAutoscaler, unseen map[string]int64, asked []answered) {
+	maps.DeleteFunc(r.noted, func(n noted, _ note) bool {
+		_, there, _ := r.lane.ours.GetByKey(n.autoscaler)
+		return !there
+	})
 	var parts []string
-	for _, cluster := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%d in %s", by[cluster], cluster))
+	for _, cluster := range slices.Sorted(maps.Keys(unseen)) {
+		parts = append(parts, fmt.Sprintf("%d in %s", unseen[cluster], cluster))
 	}
-	before, is := r.unseen[this], unseen{last: strings.Join(parts[:min(len(parts), 10)], ", ")}
-	if is.last == before.last {
-		is.said = is.last
-		if of := r.autoscalers.of(kindOf(resource), scale.Namespace, scale.Name); of != nil && is.said != "" && is.said != before.said {
-			r.Recorder.Eventf(of, corev1.EventTypeWarning, "ReplicasNotSeen", "replicas that are placed and not seen count as pods without metrics: %s", is.said)
+	if news := r.news(by, "", parts); news != "" {
+		r.Recorder.Eventf(by, corev1.EventTypeWarning, "ReplicasNotSeen", "replicas that are placed and not seen count as pods without metrics: %s", news)
+	}
+	for _, a := range asked {
+		if news := r.news(by, a.Ask.String(), a.unseen); news != "" {
+			r.Recorder.Eventf(by, corev1.EventTypeWarning, "MetricNotSeen", "clusters with replicas do not say what the metric %s is: %s", a.Name, news)
 		}
 	}
-	r.unseen[this] = is
+}
+
+// maxNamed is the most clusters that an event or condition names.
+const maxNamed = 10
+
+// news returns what is not seen of a thing, or "" as long as it is not to be said, or has been.
+func (r *readings) news(by *autoscalingv2.HorizontalPodAutoscaler, what string, parts []string) string {
+	key := noted{by.Namespace + "/" + by.Name, what}
+	before, is := r.noted[key], note{last: strings.Join(parts[:min(len(parts), maxNamed)], "; ")}
+	if is.last == before.last {
+		is.said = is.last
+	}
+	if r.noted[key] = is; is.said == before.said {
+		return ""
+	}
+	return is.said
 }
 
 // get returns the reading of what Kubernetes' controller asks for.
 func (r *readings) get(namespace string, selector labels.Selector) (reading, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one, ok := r.of[asked{namespace, selector.String()}]
-	if !ok {
-		return one, fmt.Errorf("the pods that %s selects in %s have not been read", selector, namespace)
+	if r.last.namespace != namespace || r.last.selector != selector.String() {
+		return r.last, fmt.Errorf("the pods that %s selects in %s have not been read", selector, namespace)
 	}
-	return one, one.err
+	return r.last, r.last.err
 }

@@ -1,8 +1,9 @@
 package autoscaling
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -77,25 +78,52 @@ func (p podMetricsIn) List(_ context.Context, o metav1.ListOptions) (*metricsv1b
 		return nil, err
 	}
 	one, err := p.get(p.namespace, selector)
-	return &metricsv1beta1.PodMetricsList{Items: one.usage}, err
+	return &metricsv1beta1.PodMetricsList{Items: one.usage}, cmp.Or(err, one.shared)
 }
 
-// resourceMetrics are the metrics of pods' resources. There are no others here.
-type resourceMetrics struct{ metrics.MetricsClient }
-
-var errOtherMetrics = errors.New("autoscalers at the federation know the metrics Resource and ContainerResource only; others work with spec.autoscaling.scope Cluster of the PlacementPolicy")
+// memberMetrics are the metrics of pods' resources, and those for which members were asked.
+type memberMetrics struct {
+	metrics.MetricsClient
+	*readings
+}
 
 // GetRawMetric implements metrics.MetricsClient.
-func (resourceMetrics) GetRawMetric(string, string, labels.Selector, labels.Selector) (metrics.PodMetricsInfo, time.Time, error) {
-	return nil, time.Time{}, errOtherMetrics
+func (m memberMetrics) GetRawMetric(name, namespace string, pods, selector labels.Selector) (metrics.PodMetricsInfo, time.Time, error) {
+	if _, err := m.get(namespace, pods); err != nil {
+		return nil, time.Time{}, err
+	}
+	a, err := m.answerTo(autoscalingv2.PodsMetricSourceType, name, selector, nil)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now, all := time.Now(), metrics.PodMetricsInfo{}
+	for pod, value := range a.pods {
+		all[pod] = metrics.PodMetric{Timestamp: now, Value: value}
+	}
+	return all, now, nil
 }
 
 // GetObjectMetric implements metrics.MetricsClient.
-func (resourceMetrics) GetObjectMetric(string, string, *autoscalingv2.CrossVersionObjectReference, labels.Selector) (int64, time.Time, error) {
-	return 0, time.Time{}, errOtherMetrics
+func (m memberMetrics) GetObjectMetric(name, _ string, object *autoscalingv2.CrossVersionObjectReference, selector labels.Selector) (int64, time.Time, error) {
+	a, err := m.answerTo(autoscalingv2.ObjectMetricSourceType, name, selector, object)
+	return a.value, time.Now(), err
 }
 
 // GetExternalMetric implements metrics.MetricsClient.
-func (resourceMetrics) GetExternalMetric(string, string, labels.Selector) ([]int64, time.Time, error) {
-	return nil, time.Time{}, errOtherMetrics
+func (m memberMetrics) GetExternalMetric(name, _ string, selector labels.Selector) ([]int64, time.Time, error) {
+	a, err := m.answerTo(autoscalingv2.ExternalMetricSourceType, name, selector, nil)
+	return []int64{a.value}, time.Now(), err
+}
+
+// answerTo returns what members say of a metric of the autoscaler that is looked at.
+func (m memberMetrics) answerTo(kind autoscalingv2.MetricSourceType, name string, selector labels.Selector, object *autoscalingv2.CrossVersionObjectReference) (answered, error) {
+	if err := cmp.Or(m.last.err, m.last.shared); err != nil {
+		return answered{}, err
+	}
+	for _, a := range m.last.asked {
+		if a.Is(kind, name, selector, object) {
+			return a, a.err
+		}
+	}
+	return answered{}, fmt.Errorf("members have not been asked for it: of an autoscaler at most %d metrics that are not of resources are read", maxAsked)
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"federation/clusterregistry"
@@ -50,4 +51,13 @@ func (c Connections) Client(name string) (dynamic.Interface, error) {
 		return nil, err
 	}
 	return of.Dynamic, nil
+}
+
+// Kube returns a client of a connected member for kinds of Kubernetes' own.
+func (c Connections) Kube(name string) (kubernetes.Interface, error) {
+	of, err := c.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	return of.Core, nil
 }

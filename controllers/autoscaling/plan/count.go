@@ -18,6 +18,8 @@ import (
 // Workload is what an autoscaler scales, as the federation has it.
 type Workload struct {
 	Namespace string
+	// Selector is what selects its pods, as text.
+	Selector string
 	// Template is that of its pods.
 	Template corev1.PodTemplateSpec
 	// Placed are its replicas by cluster.
@@ -36,6 +38,8 @@ type Counted struct {
 	Usage []metricsv1beta1.PodMetrics
 	// Unseen is how many replicas were not seen, by cluster.
 	Unseen map[string]int64
+	// others are pods that do not count and are ready, by name.
+	others []string
 }
 
 // Count returns the pods that count, of those that members show with what they are said to use.
@@ -52,8 +56,11 @@ func (w Workload) Count(shown []corev1.Pod, used []metricsv1beta1.PodMetrics) Co
 			}
 		}
 		for _, p := range pods[count:max(count, min(len(pods), int(w.Most)))] {
-			if serves(p, usage) {
-				more = append(more, *usage[p.Name])
+			if isReady(p) {
+				out.others = append(out.others, p.Name)
+			}
+			if m := usage[p.Name]; m != nil && isReady(p) {
+				more = append(more, *m)
 			}
 		}
 		for n := count; n < placed; n++ {
@@ -115,9 +122,14 @@ func (w Workload) clusters(shown map[string][]*corev1.Pod) []string {
 	return slices.Compact(all)
 }
 
-// serves reports whether a pod is said to be ready, and what it does.
+// serves reports whether a pod is said to be ready, and what it does, if usage counts at all.
 func serves(p *corev1.Pod, usage map[string]*metricsv1beta1.PodMetrics) bool {
-	return usage[p.Name] != nil && p.Status.Phase == corev1.PodRunning &&
+	return (usage == nil || usage[p.Name] != nil) && isReady(p)
+}
+
+// isReady reports whether a pod is said to be ready.
+func isReady(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodRunning &&
 		slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 

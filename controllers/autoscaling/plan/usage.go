@@ -16,8 +16,17 @@ const (
 	mostReplicas = 1 << 30
 )
 
+// MeasuresUsage reports whether the autoscaler scales by what pods use.
+func (w Workload) MeasuresUsage() bool {
+	return slices.ContainsFunc(w.By.Metrics, func(m autoscalingv2.MetricSpec) bool { return m.Resource != nil || m.ContainerResource != nil })
+}
+
 // measured returns what is said of pods, by name, as far as it counts: of the template's containers, with all that the autoscaler scales by.
+// Nil: it does not scale by what pods use.
 func (w Workload) measured(used []metricsv1beta1.PodMetrics) map[string]*metricsv1beta1.PodMetrics {
+	if !w.MeasuresUsage() {
+		return nil
+	}
 	out, containers := make(map[string]*metricsv1beta1.PodMetrics, len(used)), w.containers()
 	for _, m := range used {
 		var known []metricsv1beta1.ContainerMetrics

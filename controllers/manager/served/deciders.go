@@ -19,6 +19,7 @@ import (
 	clusterprofileplan "federation/controllers/clusterprofile/plan"
 	"federation/controllers/clustersetip"
 	clustersetipplan "federation/controllers/clustersetip/plan"
+	"federation/controllers/customkinds"
 	"federation/controllers/loadbalancer/registered"
 	"federation/controllers/manager"
 	"federation/controllers/placementdecision"
@@ -35,6 +36,9 @@ type Options struct {
 	// Federation is the federation's name, and Ranges are the networks of its clusterset IPs.
 	Federation string
 	Ranges     clustersetipplan.Ranges
+	// UID is the federation's. Member returns a client of a connected member.
+	UID    string
+	Member func(cluster string) (kubernetes.Interface, error)
 }
 
 // Deciders returns the parts that look at all objects, beside those of manager.Manager. One process has them at a time.
@@ -62,7 +66,17 @@ func (o Options) autoscalers(_ context.Context, from manager.Informers) (func(co
 	if err != nil {
 		return nil, err
 	}
-	return autoscaling.New(autoscaling.Options{Kube: o.Kube, Pods: pods, Metrics: metrics, Informers: from.ForResource, Recorder: o.Recorder}).Run, nil
+	member := func(cluster string) (rest.Interface, error) {
+		client, err := o.Member(cluster)
+		if err != nil {
+			return nil, err
+		}
+		return client.Discovery().RESTClient(), nil
+	}
+	return autoscaling.New(autoscaling.Options{
+		Kube: o.Kube, Pods: pods, Metrics: metrics, Member: member, Federation: o.UID, Informers: from.ForResource, Recorder: o.Recorder,
+		Resolve: customkinds.Finder(from.ForResource(customkinds.Definitions)),
+	}).Run, nil
 }
 
 // clusterProfiles keeps a ClusterProfile for each Cluster. Clients reach the clusters through this server, by the address
