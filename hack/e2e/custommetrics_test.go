@@ -221,4 +221,9 @@ func TestOneAutoscalerByCustomMetrics(t *testing.T) {
 	}
 	saysOfAutoscaler(t, "FailedGetExternalMetric", "no cluster says what it is: cluster east-a: ")
 	asks(t, 6, "nothing is known")
+	out, err := s.kubectl(t, "", "federation", "explain", "hpa/web", "-n", askedNamespace)
+	if err != nil || !strings.Contains(out, "does not scale: ScalingActive is False (FailedGetExternalMetric)") {
+		t.Errorf("explain: %v\n%s", err, out)
+	}
+	t.Log(out)
 }

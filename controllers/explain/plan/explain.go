@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,6 +110,7 @@ func Explain(e Evidence) *Explanation {
 		slices.Sort(x.Notes)
 		x.Notes = slices.Compact(x.Notes)
 	}
+	x.Notes = append(x.Notes, notScaling(e)...)
 	specField, _ := d.replicaFields(e.Resource)
 	if specField != "" {
 		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
@@ -132,6 +134,22 @@ func Explain(e Evidence) *Explanation {
 		x.Routes = explainRoutes(e.Routes, e.Clusters)
 	}
 	return x
+}
+
+// notScaling says of autoscalers at the federation, the object itself or those that target it, that they do not scale, and why.
+func notScaling(e Evidence) (notes []string) {
+	all := e.Autoscalers
+	if e.Resource == AutoscalerKind.Resource {
+		all = []*unstructured.Unstructured{e.Object}
+	}
+	for _, u := range all {
+		for _, kind := range []autoscalingv2.HorizontalPodAutoscalerConditionType{autoscalingv2.AbleToScale, autoscalingv2.ScalingActive} {
+			if c := ConditionOf(u, string(kind)); v1beta1.StaysAtFederation(u) && c != nil && c.Status == "False" {
+				notes = append(notes, fmt.Sprintf("the HorizontalPodAutoscaler %s does not scale: %s is False (%s): %s", u.GetName(), kind, c.Reason, c.Message))
+			}
+		}
+	}
+	return notes
 }
 
 // isUndecided reports whether it is yet to be decided where an object goes.

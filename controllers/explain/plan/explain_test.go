@@ -277,6 +277,24 @@ func TestTheFederationsAutoscalerDecides(t *testing.T) {
 	}
 }
 
+// TestWhyAnAutoscalerDoesNotScale: what scales for all clusters together says why it does not, asked for by its name or by that of its workload.
+func TestWhyAnAutoscalerDoesNotScale(t *testing.T) {
+	autoscaler := fromJSON(t, `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"namespace":"default","name":"all","annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{},\"atFederation\":true}"}},
+		"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}},"status":{"conditions":[{"type":"AbleToScale","status":"True"},{"type":"ScalingActive","status":"False","reason":"FailedGetPodsMetric","message":"cluster a: none"}]}}`)
+	workload := evidenceOf(fromJSON(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"web"},"spec":{"replicas":3}}`), replicaSets, clusterAt("a", 0))
+	workload.Autoscalers = []*unstructured.Unstructured{autoscaler}
+	const want = "the HorizontalPodAutoscaler all does not scale: ScalingActive is False (FailedGetPodsMetric): cluster a: none"
+	for _, e := range []Evidence{workload, evidenceOf(autoscaler, AutoscalerKind.Resource, clusterAt("a", 0))} {
+		if notes := Explain(e).Notes; !slices.Contains(notes, want) {
+			t.Errorf("%s: notes %q", e.Object.GetKind(), notes)
+		}
+	}
+	autoscaler.SetAnnotations(nil)
+	if notes := Explain(workload).Notes; slices.Contains(notes, want) {
+		t.Error("it says so of one that is in clusters")
+	}
+}
+
 func TestAnAutoscalersNumberIsInSync(t *testing.T) {
 	e := evidenceOf(replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}}), replicaSets, clusterAt("a", 0))
 	e.at("a", 7, 7)
