@@ -109,7 +109,7 @@ func (a *autoscalers) sharing(with *autoscalingv2.HorizontalPodAutoscaler, selec
 	a.selectors[this] = selector
 	for key, of := range a.selectors {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-		if key != this && namespace == with.Namespace && of.Matches(pods) {
+		if key != this && namespace == with.Namespace && len(pods) > 0 && of.Matches(pods) { // of a custom kind without a template none are known
 			others = append(others, name)
 		}
 	}

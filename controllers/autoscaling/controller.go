@@ -74,9 +74,9 @@ func New(o Options) *Controller {
 func (c *Controller) Run(ctx context.Context) error {
 	var run []func(context.Context) error
 	for _, l := range c.autoscalers.lanes {
-		read := &readings{Options: c.Options, lane: l, noted: map[noted]note{}}
+		read := &readings{Options: c.Options, lane: l, kinds: newScaledKinds(c.Resolve), noted: map[noted]note{}}
 		one := podautoscaler.NewHorizontalController(
-			ctx, c.Kube.CoreV1(), scales{c.Kube, read.take}, c.Kube.AutoscalingV2(), scaledKinds(),
+			ctx, c.Kube.CoreV1(), scales{c.Kube, read.kinds, read.take}, c.Kube.AutoscalingV2(), read.kinds,
 			memberMetrics{metrics.NewRESTMetricsClient(podMetrics{read}, nil, nil), read},
 			l, podInformer{readings: read},
 			c.Period, scaleDownWindow, tolerance, initializationPeriod, initialReadinessDelay,

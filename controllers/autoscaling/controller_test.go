@@ -36,7 +36,7 @@ var (
 
 func TestMain(m *testing.M) {
 	servertest.Main(m, func(ctx context.Context, r *servertest.Running) error {
-		kube = r.Kube
+		kube, anybody = r.Kube, r.Dynamic
 		return run(ctx, r.Server.ControllersConfig())
 	})
 }
@@ -59,7 +59,10 @@ func run(ctx context.Context, config *rest.Config) (err error) {
 	shared := wire.NewInformers(wire.Source{Kube: controllers, Dynamic: client, Slim: func(metav1.Object) {}})
 	c := New(Options{
 		Kube: controllers, Pods: controllers, Metrics: metrics, Member: memberAPI, Federation: federationUID, Informers: shared.ForResource, Recorder: recorder, Period: 200 * time.Millisecond,
-		Resolve: func(schema.GroupKind) (schema.GroupVersionResource, error) {
+		Resolve: func(kind schema.GroupKind) (schema.GroupVersionResource, error) {
+			if kind == (schema.GroupKind{Group: "example.com", Kind: "Widget"}) {
+				return widgets, nil
+			}
 			return schema.GroupVersionResource{}, errors.New("there is no such kind")
 		},
 	})

@@ -51,6 +51,7 @@ type reading struct {
 type readings struct {
 	Options
 	lane  *lane
+	kinds *scaledKinds
 	last  reading
 	noted map[noted]note
 }
@@ -75,11 +76,11 @@ func (r *readings) take(ctx context.Context, resource schema.GroupResource, scal
 
 // read reads for a workload, and says what is not seen.
 func (r *readings) read(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, selector labels.Selector) error {
-	by := r.lane.scaling(v1beta1.FederatedKindOf(resource).Kind, scale.Namespace, scale.Name)
+	by := r.lane.scaling(r.kinds.kindOf(resource), scale.Namespace, scale.Name)
 	if by == nil {
 		return fmt.Errorf("no autoscaler of %s %s/%s stays at the federation", resource, scale.Namespace, scale.Name)
 	}
-	w, in, err := r.workload(resource, scale, by)
+	w, in, err := r.workload(ctx, resource, scale, by)
 	if err != nil {
 		return err
 	}
@@ -154,11 +155,10 @@ func pages[T any](selector labels.Selector, most int64, page func(metav1.ListOpt
 }
 
 // workload returns a workload as the federation has it, and the clusters where it is or was lately.
-func (r *readings) workload(resource schema.GroupResource, scale *autoscalingv1.Scale, by *autoscalingv2.HorizontalPodAutoscaler) (w plan.Workload, in []string, err error) {
-	obj, ok, err := r.Informers(v1beta1.FederatedKindOf(resource).Resource).GetStore().GetByKey(scale.Namespace + "/" + scale.Name)
-	u, _ := obj.(*unstructured.Unstructured)
-	if err != nil || !ok || u == nil {
-		return w, nil, fmt.Errorf("%s %s/%s is not in the cache yet", resource, scale.Namespace, scale.Name)
+func (r *readings) workload(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale, by *autoscalingv2.HorizontalPodAutoscaler) (w plan.Workload, in []string, err error) {
+	u, err := r.object(ctx, resource, scale)
+	if err != nil {
+		return w, nil, err
 	}
 	placement := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if placement == nil {
@@ -193,6 +193,24 @@ func clustersOf(p *v1beta1.Placement) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// object returns the object that has a scale: from the cache, or from the API if it is of a custom kind.
+func (r *readings) object(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*unstructured.Unstructured, error) {
+	if custom := r.kinds.custom[resource]; custom != nil {
+		of, u := custom.Resource, &unstructured.Unstructured{}
+		body, err := r.Kube.Discovery().RESTClient().Get().AbsPath("/apis", of.Group, of.Version, "namespaces", scale.Namespace, of.Resource, scale.Name).SetHeader("Accept", "application/json").DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return u, u.UnmarshalJSON(body)
+	}
+	obj, ok, err := r.Informers(v1beta1.FederatedKindOf(resource).Resource).GetStore().GetByKey(scale.Namespace + "/" + scale.Name)
+	u, _ := obj.(*unstructured.Unstructured)
+	if err != nil || !ok || u == nil {
+		return nil, fmt.Errorf("%s %s/%s is not in the cache yet", resource, scale.Namespace, scale.Name)
+	}
+	return u, nil
 }
 
 // report has events say which replicas are not seen, and which clusters do not say what a metric is, if that is so twice in a row: new replicas

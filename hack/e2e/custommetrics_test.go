@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -226,4 +227,98 @@ func TestOneAutoscalerByCustomMetrics(t *testing.T) {
 		t.Errorf("explain: %v\n%s", err, out)
 	}
 	t.Log(out)
+}
+
+const scaledObjects = `---
+{apiVersion: federation/v1beta1, kind: PlacementPolicy, metadata: {name: whole, namespace: scaled}, spec: {
+  resourceSelectors: [{apiVersion: scaled.example/v1, kind: Gadget}, {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler}],
+  autoscaling: {scope: Federation}, replicaPreferences: {rebalance: true, clusters: {"*": {weight: 1}}}}}
+---
+{apiVersion: scaled.example/v1, kind: Gadget, metadata: {name: one, namespace: scaled}, spec: {replicas: 3}}
+`
+
+const gadgetDefinition = `---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.scaled.example}, spec: {
+  group: scaled.example, scope: Namespaced, names: {plural: gadgets, singular: gadget, kind: Gadget}, versions: [{name: v1, served: true, storage: true,
+    subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}},
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+`
+
+const gadgetScaler = `---
+{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: one, namespace: scaled}, spec: {
+  scaleTargetRef: {apiVersion: scaled.example/v1, kind: Gadget, name: one}, minReplicas: 3, maxReplicas: 12,
+  metrics: [{type: External, external: {metric: {name: waiting}, target: {type: AverageValue, averageValue: "10"}}}]}}
+`
+
+var gadgets = schema.GroupVersionResource{Group: "scaled.example", Version: "v1", Resource: "gadgets"}
+
+// operate does in all members what the operator of the kind would do there: it says how many replicas there are, and what selects them.
+func operate(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
+		for _, m := range s.members {
+			in := m.dyn.Resource(gadgets).Namespace("scaled")
+			if u, err := in.Get(ctx, "one", metav1.GetOptions{}); err == nil {
+				n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+				_, _ = in.Patch(ctx, "one", types.MergePatchType, fmt.Appendf(nil, `{"status":{"replicas":%d,"selector":"app=one"}}`, n), metav1.PatchOptions{}, "status")
+			}
+		}
+	}
+}
+
+// An object of a custom kind with the subresource scale is divided, scaled by kubectl, and by an autoscaler for all clusters together.
+func TestACustomKindIsScaled(t *testing.T) {
+	var none atomic.Int64
+	for _, a := range serveOthers(t, &none, &none) {
+		a.waiting.Store(30)
+	}
+	for _, member := range names {
+		if out, err := s.kubectl(t, "", "federation", "join", member, "--custom-kinds=gadgets.scaled.example", "--member-kubeconfig", s.dir+"/members/"+member+"/kubeconfig"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	apply(t, gadgetDefinition)
+	if out, err := s.kubectl(t, "", "create", "namespace", "scaled"); err != nil {
+		t.Fatal(out)
+	}
+	t.Cleanup(func() { _, _ = s.kubectlIn(context.Background(), "", "delete", "namespace", "scaled", "--wait=false") })
+	eventually(t, 20*time.Second, func() string { // the kind takes a moment to be served
+		out, err := s.kubectl(t, scaledObjects, "apply", "-f", "-")
+		if err == nil {
+			return ""
+		}
+		return out
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go operate(ctx)
+	are := func(why string, each int64) {
+		t.Helper()
+		took := eventually(t, 2*time.Minute, func() string {
+			for _, member := range names {
+				u, err := s.members[member].dyn.Resource(gadgets).Namespace("scaled").Get(t.Context(), "one", metav1.GetOptions{})
+				if err != nil {
+					return err.Error()
+				}
+				if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); n != each {
+					out, _ := s.kubectl(t, "", "describe", "hpa", "-n", "scaled")
+					return fmt.Sprintf("%s: %s has %d, want %d\n%s", why, member, n, each, out)
+				}
+			}
+			out, err := s.kubectl(t, "", "get", "--raw", "/apis/scaled.example/v1/namespaces/scaled/gadgets/one/scale")
+			if want := fmt.Sprintf(`"status":{"replicas":%d,"selector":"app=one"}`, 3*each); err != nil || !strings.Contains(out, want) {
+				return fmt.Sprintf("%s: %v, the scale is %s, want %s", why, err, out, want)
+			}
+			return ""
+		})
+		t.Logf("%s: %d in each cluster after %v", why, each, took.Round(time.Second))
+	}
+	are("applied", 1)
+	if out, err := s.kubectl(t, "", "scale", "gadgets.scaled.example/one", "-n", "scaled", "--replicas=6"); err != nil {
+		t.Fatal(out)
+	}
+	are("kubectl scale", 2)
+	if out, err := s.kubectl(t, gadgetScaler, "apply", "-f", "-"); err != nil {
+		t.Fatal(out)
+	}
+	are("90 wait", 3)
 }
