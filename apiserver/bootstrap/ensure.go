@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -45,7 +46,7 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminsBinding(), func(*rbacv1.ClusterRoleBinding) bool { return true }); err != nil {
 		return err
 	}
-	for want, to := range map[*rbacv1.Role][]rbacv1.Subject{role(): controllers(), loadBalancersRole(): loadBalancers()} {
+	for want, to := range map[*rbacv1.Role][]rbacv1.Subject{role(): controllers(), loadBalancersRole(): loadBalancers(), consoleRole(): group(user.AllAuthenticated)} {
 		if err := ensureLocalRole(ctx, kube, want, to); err != nil {
 			return err
 		}

@@ -143,6 +143,14 @@ func loadBalancersRole() *rbacv1.Role {
 	}
 }
 
+// consoleRole lets everybody's console show the links that an administrator has made.
+func consoleRole() *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: "federation-console"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Verbs: []string{"get", "list"}, Resources: []string{"configmaps"}, ResourceNames: []string{v1beta1.ConsoleLinksConfigMap}}},
+	}
+}
+
 // loadBalancers are the accounts of load balancers.
 func loadBalancers() []rbacv1.Subject {
 	return group("system:serviceaccounts:" + v1beta1.LoadBalancersNamespace)

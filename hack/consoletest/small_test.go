@@ -39,6 +39,7 @@ func seedFew(t *testing.T, s *server) {
 	must(t, f.deployment("lab", long, map[string]int64{"a-a-00": 1}, "created"))
 	must(t, f.info(), f.service("shop", "web", "a-a-00", "a-a-01", "b-a-00"))
 	must(t, f.ingress("shop", "front", "web"), f.balancer("lb-a", "region-a", 0), f.balancer("lb-b", "region-b", 5*time.Minute))
+	must(t, f.links(map[string]string{"1": "Grafana https://grafana.example.com/d/workload?var-name={name}", "2": "Argo CD https://argocd.example.com/applications/{namespace}/{name}", "3": "Logs there https://logs.example.com/{cluster}/{namespace}/{name}"}))
 	drilled := metav1.NewTime(time.Now().Add(-12 * 24 * time.Hour))
 	survived := []metav1.Condition{{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionTrue, Reason: v1beta1.ReadinessSurvived, LastTransitionTime: drilled}}
 	short := []metav1.Condition{{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, Message: "8 of 410 replicas would fit nowhere", LastTransitionTime: drilled}}

@@ -167,6 +167,35 @@ export function objectLink(kind, namespace, name) {
   return `#/workload/${encodeURIComponent(resource)}/${encodeURIComponent(namespace ?? "")}/${encodeURIComponent(name)}`;
 }
 
+/** Returns the object that a page is about: {kind, namespace, name}; {} where it is about none. */
+export function objectOf({path: [page, ...rest]}) {
+  if (page === "workload") return {kind: kinds.find((k) => k.resource === rest[0])?.kind ?? rest[0], namespace: rest[1], name: rest[2]};
+  const kind = served.find((k) => k.kind.toLowerCase() === page)?.kind;
+  return kind ? {kind, namespace: rest[0], name: rest[1]} : {};
+}
+
+const placeholders = ["cluster", "kind", "namespace", "name"];
+
+/** The most links that are shown. */
+const maxLinks = 20;
+
+/**
+ * Returns the links for what is known of a page: {text, url}, or {problem} for one that cannot be made. One that needs more than is known is left out.
+ * @param {Record<string, string>} data of the ConfigMap console-links: titles with URL templates @param {Record<string, string>} known by placeholder
+ */
+export function linksOf(data, known) {
+  const all = [];
+  for (const [key, value] of Object.entries(data).sort()) {
+    const [, text, template] = /^\s*(\S.*?)\s+(https?:\/\/\S+)\s*$/i.exec(value) ?? [];
+    const names = [...(template ?? "").matchAll(/\{(\w*)\}/g)].map(([, name]) => name);
+    const strange = names.find((name) => !placeholders.includes(name));
+    if (!template) all.push({problem: `${key}: ${JSON.stringify(value)} must be a title and a URL, as Grafana https://grafana.example.com/d/x?var-name={name}`});
+    else if (strange !== undefined) all.push({problem: `${key}: {${strange}} must be {cluster}, {kind}, {namespace} or {name}`});
+    else if (names.every((name) => known[name]) && (!known.cluster || names.includes("cluster"))) all.push({text, url: template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(known[name]))});
+  }
+  return all.slice(0, maxLinks);
+}
+
 /** Returns the drill that is under way, or undefined. */
 export const runningDrill = (drills) => [...drills].find((d) => !["", "Pending", "Finished"].includes(d.status?.phase ?? ""));
 

@@ -120,6 +120,9 @@ export class Answer {
 
 const group = "/apis/federation/v1beta1";
 
+/** Asks for the links that an administrator has made: as a list, so that it is no error where there are none. */
+const links = async (signal) => (await get("/api/v1/namespaces/federation-system/configmaps?fieldSelector=metadata.name%3Dconsole-links", {signal})).items[0]?.data ?? {};
+
 /** Everything that more than one page shows. */
 export class Store {
   /** @param {() => void} changed */
@@ -128,6 +131,7 @@ export class Store {
     this.drills = new Feed(`${group}/failoverdrills`, changed);
     this.readiness = new Answer(async (signal) => (await list(`${group}/failoverreadinesses`, signal)).items, changed, 10_000);
     this.status = new Answer((signal) => get("/local/status", {signal}), changed, 15_000);
+    this.links = new Answer(links, changed, 60_000);
     /** @type {Answer | undefined} what the current page shows beside that */
     this.page = undefined;
     this.changed = changed;
@@ -135,7 +139,7 @@ export class Store {
 
   /** Follows everything until signal ends. A page that nobody sees holds no connections: a browser has six. */
   follow(signal) {
-    for (const one of [this.clusters, this.drills, this.readiness, this.status]) one.follow(signal);
+    for (const one of [this.clusters, this.drills, this.readiness, this.status, this.links]) one.follow(signal);
   }
 }
 

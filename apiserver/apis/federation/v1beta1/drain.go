@@ -91,6 +91,10 @@ func (c *Cluster) OutOfService() string {
 // for tools and for reviews, which have only the API.
 const InfoConfigMap = "federation-info"
 
+// ConsoleLinksConfigMap is a ConfigMap in FederationNamespace with the links that the console shows: an administrator makes it, and everybody who has
+// logged in may read it.
+const ConsoleLinksConfigMap = "console-links"
+
 const (
 	// DNSProvidersConfigMap is a ConfigMap in FederationNamespace that has, by the name of each DNS provider, a condition as
 	// JSON.

@@ -1,8 +1,8 @@
 // One cluster, in a drawer over any page.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {standing} from "../state.js";
+import {objectOf, standing} from "../state.js";
 import {number, quantity, quoted, short} from "../words.js";
-import {badge, bar, cli, empty, since} from "./parts.js";
+import {badge, bar, cli, empty, links, since} from "./parts.js";
 
 const gibi = 2 ** 30;
 
@@ -47,7 +47,7 @@ export function clusterDrawer(state) {
     </dl>
     ${cluster.status?.capacity ? room(cluster.status.capacity) : empty("What is free there is not known.")}
     ${cluster.status?.capacity?.unschedulable?.length ? html`<p class="remark">Pods without room: ${cluster.status.capacity.unschedulable.slice(0, 10).map((u) => `${u.namespace}/${u.name} ${u.pods}`).join(", ")}</p>` : nothing}
-    <p class="ways"><a href="#/failover?cluster=${encodeURIComponent(name)}">What if it were lost?</a> <a href="#/events?cluster=${encodeURIComponent(name)}">Its events</a></p>
+    <p class="ways"><a href="#/failover?cluster=${encodeURIComponent(name)}">What if it were lost?</a> <a href="#/events?cluster=${encodeURIComponent(name)}">Its events</a></p>${links(state, {...objectOf(state.route), cluster: name})}
     ${actions(state, cluster)}
     <h3>Conditions</h3>${conditions(cluster, state.now)}`;
 }

@@ -1,7 +1,7 @@
 // How the federation's load balancers serve an Ingress: what `kubectl federation explain ingress/NAME` says.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf} from "../state.js";
-import {answered, badge, bar, cli, empty, failure, since, table, title} from "./parts.js";
+import {hashOf, objectOf} from "../state.js";
+import {answered, badge, bar, cli, empty, failure, links, since, table, title} from "./parts.js";
 import {explainCommand, explanation} from "./workload.js";
 
 const heads = (words) => words.map((word) => html`<th scope="col" class=${word === "Share" ? "n" : ""}>${word}</th>`);
@@ -46,7 +46,7 @@ export function routes(state, r) {
 export function ingress(state) {
   const [, namespace = "", name = ""] = state.route.path;
   return html`${title(html`<span class="kind">Ingress </span>${namespace}/${name}`)}
-    ${cli(explainCommand(`ingress/${name}`, namespace), state.act.copy)}
+    ${cli(explainCommand(`ingress/${name}`, namespace), state.act.copy)}${links(state, objectOf(state.route))}
     ${answered(state.store.page, "how it is served", (x) => html`${x.routes ? routes(state, x.routes) : nothing}<h2>Where it is</h2>${explanation(state, x)}`)}`;
 }
 

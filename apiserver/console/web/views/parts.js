@@ -1,5 +1,6 @@
 // Parts that several pages are made of. All are functions of values.
 import {html, nothing, svg} from "../vendor/lit-html/lit-html.js";
+import {linksOf} from "../state.js";
 import {ago, date} from "../words.js";
 
 const form = (key, shape) => [html`<svg class="glyph ${key}" viewBox="0 0 16 16" aria-hidden="true">${shape}</svg>`, html`<svg class="glyph ${key} hollow" viewBox="0 0 16 16" aria-hidden="true">${shape}</svg>`];
@@ -71,6 +72,12 @@ export function bar(n, all, key = "") {
 
 /** A table that scrolls by itself where it is too wide. @param {string} label @param {unknown} head @param {unknown} rows */
 export const table = (label, head, rows) => html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table></div>`;
+
+/** The links to other tools, for what is known of a page. @param {Record<string, string>} known by placeholder */
+export function links(state, known) {
+  const all = linksOf(state.store.links.data ?? {}, known);
+  return all.length ? html`<ul class="links" aria-label="Links">${all.map((l) => html`<li>${l.problem ? html`<span class="hint">ConfigMap console-links: ${l.problem}</span>` : outside(l.url, l.text)}</li>`)}</ul>` : nothing;
+}
 
 /** A link that cannot be a script. @param {string} url */
 export const outside = (url, text) => (/^https?:\/\//i.test(url) ? html`<a href=${url} rel="noreferrer" target="_blank">${text}</a>` : text);

@@ -1,8 +1,8 @@
 // What the names of a Service answer, and why: what `kubectl federation dns` says, and where the Service is.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf} from "../state.js";
+import {hashOf, objectOf} from "../state.js";
 import {quoted} from "../words.js";
-import {answered, badge, cli, empty, failure, glyph, since, table, title} from "./parts.js";
+import {answered, badge, cli, empty, failure, glyph, links, since, table, title} from "./parts.js";
 import {inFront} from "./ingress.js";
 import {explainCommand, explanation} from "./workload.js";
 
@@ -33,7 +33,7 @@ const providers = (state, view) => (view.providers?.length ? html`<p class="prov
 export function service(state) {
   const [, namespace = "", name = ""] = state.route.path;
   return html`${title(html`<span class="kind">Service </span>${namespace}/${name}`)}
-    ${cli(`kubectl federation dns service/${quoted(name)} -n ${quoted(namespace)}`, state.act.copy)}
+    ${cli(`kubectl federation dns service/${quoted(name)} -n ${quoted(namespace)}`, state.act.copy)}${links(state, objectOf(state.route))}
     ${answered(state.store.page, "what its names answer", ({dns, dnsError, explained, explainError, ingresses, ingressError}) => html`
       ${dns ? html`${providers(state, dns)}${names(state, dns)}` : dnsError?.code === 422 ? empty("It has no name in DNS.", dnsError.message) : failure(dnsError)}
       ${inFront(ingresses, ingressError, name)}

@@ -1,8 +1,8 @@
 // Where one object is, and why: what `kubectl federation explain` says.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf} from "../state.js";
+import {hashOf, objectOf} from "../state.js";
 import {number, quoted} from "../words.js";
-import {answered, badge, bar, cli, empty, since, table, title} from "./parts.js";
+import {answered, badge, bar, cli, empty, links, since, table, title} from "./parts.js";
 
 /** The form of a copy's state. */
 const copyKeys = {"in sync": "serving", progressing: "returning", behind: "held", missing: "held", leaving: "returning", conflict: "out", unreachable: "lost", unreadable: "lost"};
@@ -81,6 +81,6 @@ export function workload(state) {
   const [, resource = "", namespace = "", name = ""] = state.route.path;
   const kind = state.store.page?.data?.kind ?? resource.split(".")[0];
   return html`${title(html`<span class="kind">${kind} </span>${namespace ? `${namespace}/` : ""}${name}`)}
-    ${cli(explainCommand(`${resource}/${name}`, namespace), state.act.copy)}
+    ${cli(explainCommand(`${resource}/${name}`, namespace), state.act.copy)}${links(state, objectOf(state.route))}
     ${answered(state.store.page, "what the clusters say", (x) => explanation(state, x))}`;
 }
