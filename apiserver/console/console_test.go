@@ -21,6 +21,7 @@ func ask(t *testing.T, h http.Handler, method, target string, headers ...string)
 	return w.Result()
 }
 
+// TestFiles checks who gets which file, with which headers: a request for a host that is none of the server's gets none. Acceptance test 8 of the console.
 func TestFiles(t *testing.T) {
 	c, err := New([]string{"localhost", "10.0.0.1", "::1", "*.example.com"}, testSecret, nil)
 	if err != nil {
@@ -87,6 +88,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
+// TestForeignPages checks that the API takes no write and no upgrade that a page of another origin asks for. Acceptance test 7 of the console.
 func TestForeignPages(t *testing.T) {
 	h := RefuseForeign(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ import (
 var axe string
 
 // TestPages opens each page with the objects of a small fleet, light and dark: axe-core finds nothing, the policy is not
-// violated, nothing leaves the origin, and the server's answers stay within the budget.
+// violated, and nothing leaves the origin. Acceptance tests 6, 17 and 23 of the console.
 func TestPages(t *testing.T) {
 	s := startServer(t)
 	seedFew(t, s)
@@ -56,7 +56,7 @@ func (b *browser) checkAccessible(page string) {
 	}
 }
 
-// TestTheBudget sums up what all files weigh, compressed, as the server sends them.
+// TestTheBudget sums up what all files weigh, compressed, as the server sends them. Acceptance test 2 of the console, with TestThousandClusters.
 func TestTheBudget(t *testing.T) {
 	s := startServer(t)
 	b := startBrowser(t, desk)
@@ -78,7 +78,7 @@ func TestTheBudget(t *testing.T) {
 	}
 }
 
-// TestHostileNames has objects say what would do harm if it were taken for markup or a script.
+// TestHostileNames has objects say what would do harm if it were taken for markup or a script. Acceptance test 6 of the console.
 func TestHostileNames(t *testing.T) {
 	s := startServer(t)
 	payloads := []string{"<img src=x onerror=window.hurt=1>", "<script>window.hurt=1</script>", "javascript:window.hurt=1", `"><svg onload=window.hurt=1>`, "${window.hurt=1}", "{{window.hurt=1}}", "</textarea><iframe srcdoc='<script>parent.hurt=1</script>'>", "\u202eknil\u202c<a href=javascript:hurt=1>x</a>"}
@@ -121,7 +121,7 @@ func letters(r rune) rune {
 	return -1
 }
 
-// TestAClusterIsLost checks that a cell changes within a second after the Cluster does.
+// TestAClusterIsLost checks that a cell changes within a second after the Cluster does. Acceptance test 5 of the console.
 func TestAClusterIsLost(t *testing.T) {
 	s, b := openOverview(t, 3)
 	b.wait(`document.querySelector(".live").innerText.includes("live")`)
@@ -138,7 +138,7 @@ func TestAClusterIsLost(t *testing.T) {
 }
 
 // TestThousandClusters loads the overview of 1,000 clusters, and watches it while some 50 of them change a second. It limits
-// what the page makes and touches, and logs what that costs: times depend on the other work of the machine.
+// what the page makes and touches, and logs what that costs: times depend on the other work of the machine. Acceptance tests 2, 3 and 17 of the console.
 func TestThousandClusters(t *testing.T) {
 	s := startServer(t)
 	must(t, s.fleet.clusters(1000, func(i int, c *v1beta1.Cluster) {

@@ -39,7 +39,8 @@ func (s *server) bind(t *testing.T, user, role, namespace string) {
 	must(t, err)
 }
 
-// TestAViewer sees everything and is offered nothing; what is forced by hand is refused in the server's words.
+// TestAViewer sees everything and is offered nothing; what is forced by hand is refused in the server's words. Acceptance test 9 of the console, with
+// TestAUserOfOneNamespace.
 func TestAViewer(t *testing.T) {
 	s := startServer(t)
 	seedFew(t, s)
@@ -89,7 +90,7 @@ func TestAUserOfOneNamespace(t *testing.T) {
 }
 
 // TestKeyboardAlone goes through the map and drains a cluster without a mouse. What the page asks for is what the terminal
-// would: the federation, which does not run here, is to drain the cluster, and undrain begins from there.
+// would: the federation, which does not run here, is to drain the cluster, and undrain begins from there. Acceptance tests 16 and 18 of the console, with TestDrillsByKeyboard.
 func TestKeyboardAlone(t *testing.T) {
 	_, b := openOverview(t, 4)
 	b.wait(`document.querySelector(".user")`)

@@ -16,7 +16,7 @@ func gateOf(t *testing.T) (g *Gate, passed *[]*http.Request) {
 }
 
 // TestTheGate sends what other programs, other users and other pages may have a browser send. A request is written as
-// METHOD PATH, then headers as NAME: VALUE.
+// METHOD PATH, then headers as NAME: VALUE. Acceptance tests 7 and 8 of the console.
 func TestTheGate(t *testing.T) {
 	const cookie, own, same = "Cookie: federation-console-4711=SESSION", "X-Federation-Console: OWN", "Sec-Fetch-Site: same-origin"
 	const path = "/apis/federation/v1beta1/failoverdrills"
