@@ -158,7 +158,7 @@ export const kinds = [
 ];
 
 /** The kinds by which clients reach workloads. */
-export const served = [{kind: "Service", path: "v1", plural: "services"}, {kind: "Ingress", path: "networking.k8s.io/v1", plural: "ingresses"}];
+export const served = [{kind: "Service", word: "Services", path: "v1", plural: "services"}, {kind: "Ingress", word: "Ingresses", path: "networking.k8s.io/v1", plural: "ingresses"}];
 
 /** Returns the link to the page of an object. */
 export function objectLink(kind, namespace, name) {

@@ -4,7 +4,8 @@ import {hashOf, objectOf} from "../state.js";
 import {answered, badge, bar, cli, empty, failure, links, since, table, title} from "./parts.js";
 import {explainCommand, explanation} from "./workload.js";
 
-const heads = (words) => words.map((word) => html`<th scope="col" class=${word === "Share" ? "n" : ""}>${word}</th>`);
+const share = html`<span class="hidden">Share</span>`; // as a bar
+const heads = (words) => words.map((word) => html`<th scope="col" class=${word === "Share" ? "n" : word === share ? "wide" : ""}>${word}</th>`);
 const clusterLink = (state, name) => html`<a href=${hashOf(state.route, {show: name})}>${name}</a>`;
 
 const hostOf = (r) => (r.host ? html`<span class="mono datum">${r.host}</span>` : r.ownHostsOnly ? "all hosts of the namespace" : "hosts that nobody has");
@@ -23,7 +24,7 @@ const targetRow = (state, t) => html`<tr><th scope="row">${clusterLink(state, t.
 
 function shares(state, pool, from) {
   const by = from.loadBalancers?.length ? html` <span class="kind">by ${from.loadBalancers.join(", ")}</span>` : nothing;
-  const head = ["Cluster", "Share", html`<span class="hidden">Share</span>`, "Address", "Why"];
+  const head = ["Cluster", "Share", share, "Address", "Why"];
   return html`<h3>${pool.name} <span class="kind">${pool.protocol}</span>${by}</h3>
     ${from.targets.length ? table(`Requests to ${pool.name}`, heads(head), from.targets.map((t) => targetRow(state, t))) : empty("No cluster has it.")}
     ${(from.notes ?? []).map((n) => html`<p class="remark">${n}</p>`)}`;

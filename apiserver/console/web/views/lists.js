@@ -51,7 +51,7 @@ function rows(state, kind, t) {
 export function lists(state) {
   const kind = kindOf(state.route);
   const namespace = namespaceOf(state.route, state.ownNamespace);
-  return html`${title(state.route.path[0] === "services" ? "Services" : "Workloads")}
+  return html`${title(kind.word ?? "Workloads")}
     ${cli(`kubectl get ${kind.plural} ${namespace ? `-n ${namespace}` : "-A"}`, state.act.copy)}
     ${filters(state, kind, namespace)}${answered(state.store.page, kind.plural, (t) => rows(state, kind, t))}`;
 }

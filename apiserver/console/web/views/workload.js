@@ -32,7 +32,7 @@ function clusters(state, x) {
   const all = [...x.clusters].sort((a, b) => concerned(b) - concerned(a));
   const shown = state.route.query.all ? all : all.slice(0, maxRows);
   const head = x.replicas !== undefined
-    ? html`<th scope="col">Cluster</th><th scope="col" class="n">Wanted</th><th scope="col"><span class="hidden">Share</span></th><th scope="col" class="n">There</th><th scope="col" class="n">Ready</th><th scope="col">Copy</th><th scope="col" class="n">Since</th><th scope="col">Why, and what it waits for</th>`
+    ? html`<th scope="col">Cluster</th><th scope="col" class="n">Wanted</th><th scope="col" class="wide"><span class="hidden">Share</span></th><th scope="col" class="n">There</th><th scope="col" class="n">Ready</th><th scope="col">Copy</th><th scope="col" class="n">Since</th><th scope="col">Why, and what it waits for</th>`
     : html`<th scope="col">Cluster</th><th scope="col">Wanted</th><th scope="col">Copy</th><th scope="col" class="n">Since</th><th scope="col">Why, and what it waits for</th>`;
   return html`${table("Clusters", head, shown.map((c) => row(state, x, c)))}
     ${all.length > shown.length ? html`<p><a href=${hashOf(state.route, {all: "1"})}>Show all ${number(all.length)} clusters</a></p>` : nothing}`;
