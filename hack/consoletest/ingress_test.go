@@ -8,11 +8,9 @@ import (
 	"testing"
 )
 
-// TestAnIngress compares the page of an Ingress with what explain says of it: hosts, the clusters behind each, with their share and why. The
-// page of the Service behind it leads there, and so does the list.
-func TestAnIngress(t *testing.T) {
-	s := startServer(t)
-	seedFew(t, s)
+// explainedRoutes is what explain says of an Ingress, as its page shows it.
+func (s *server) explainedRoutes(t *testing.T) (routes, targets, balancers, problems []string) {
+	t.Helper()
 	var x struct {
 		Routes struct {
 			LoadBalancers []struct{ Name string }
@@ -29,7 +27,6 @@ func TestAnIngress(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal([]byte(strings.TrimSuffix(s.plugin("explain", "ingress/front", "-n", "shop", "-o", "json"), "<nil>")), &x))
-	var routes, targets, balancers []string
 	for _, r := range x.Routes.Routes {
 		pool := r.Pool
 		if pool == "" {
@@ -50,6 +47,15 @@ func TestAnIngress(t *testing.T) {
 	if len(routes) != 2 || len(targets) != 8 || len(balancers) != 2 || len(x.Routes.Problems) != 1 {
 		t.Fatalf("explain says %+v", x)
 	}
+	return routes, targets, balancers, x.Routes.Problems
+}
+
+// TestAnIngress compares the page of an Ingress with what explain says of it: hosts, the clusters behind each, with their share and why. The
+// page of the Service behind it leads there, and so does the list.
+func TestAnIngress(t *testing.T) {
+	s := startServer(t)
+	seedFew(t, s)
+	routes, targets, balancers, problems := s.explainedRoutes(t)
 	b := startBrowser(t, desk)
 	b.open(s.console(t))
 	b.waitText("Problems, oldest first")
@@ -60,7 +66,7 @@ func TestAnIngress(t *testing.T) {
 	b.wait(`document.querySelector('[aria-label="Ingresses"] tbody')?.innerText.includes("www.example.com")`)
 	b.eval(link+".click()", nil)
 	b.waitText("Where requests go")
-	b.waitText(x.Routes.Problems[0])
+	b.waitText(problems[0])
 	for label, want := range map[string][]string{"Hosts and paths": routes, "Requests to shop/web:80": targets} {
 		var got []string
 		b.eval(fmt.Sprintf(`[...document.querySelectorAll('[aria-label=%s] tbody tr')].map((r) => [...r.cells].map((c) => c.innerText.trim().replace(/\s+/g, " ")).join(" | "))`, quote(label)), &got)
