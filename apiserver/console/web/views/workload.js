@@ -14,7 +14,9 @@ function row(state, x, c) {
   const wanted = c.desired + (c.overflow ?? 0);
   const numbers = x.replicas !== undefined;
   const most = Math.max(...x.clusters.map((o) => o.desired), 1);
-  return html`<tr>
+  const why = html`${(c.reasons ?? []).map((r) => html`<p>${r}</p>`)}${c.waitsFor ? html`<p class="waits">Waits for: ${c.waitsFor}</p>` : nothing}`;
+  const below = state.narrow && Boolean(c.reasons?.length || c.waitsFor); // there is no room beside it
+  return html`<tr class=${below ? "above" : ""}>
     <th scope="row"><a href=${hashOf(state.route, {show: c.name})}>${c.name}</a></th>
     ${numbers
       ? html`<td class="n">${number(c.desired)}${c.overflow ? html` <span title="more that it would have if it had room">+${c.overflow}</span>` : nothing}</td><td class="wide">${bar(c.desired, most)}</td>
@@ -22,8 +24,8 @@ function row(state, x, c) {
       : html`<td>${wanted ? "yes" : "no"}</td>`}
     <td>${c.copy === "none" ? html`<span class="hint">none</span>` : badge(copyKeys[c.copy] ?? "held", c.copy)}</td>
     <td class="n">${since(c.since, state.now)}</td>
-    <td class="why">${(c.reasons ?? []).map((r) => html`<p>${r}</p>`)}${c.waitsFor ? html`<p class="waits">Waits for: ${c.waitsFor}</p>` : nothing}</td>
-  </tr>`;
+    ${state.narrow ? nothing : html`<td class="why">${why}</td>`}
+  </tr>${below ? html`<tr><td class="why" colspan=${numbers ? 7 : 4}>${why}</td></tr>` : nothing}`;
 }
 
 /** What is said of the clusters of an object. Those that have to do with it come first. */
@@ -31,9 +33,10 @@ function clusters(state, x) {
   const concerned = (c) => c.desired > 0 || c.current > 0 || c.copy !== "none";
   const all = [...x.clusters].sort((a, b) => concerned(b) - concerned(a));
   const shown = state.route.query.all ? all : all.slice(0, maxRows);
+  const why = state.narrow ? nothing : html`<th scope="col">Why, and what it waits for</th>`;
   const head = x.replicas !== undefined
-    ? html`<th scope="col">Cluster</th><th scope="col" class="n">Wanted</th><th scope="col" class="wide"><span class="hidden">Share</span></th><th scope="col" class="n">There</th><th scope="col" class="n">Ready</th><th scope="col">Copy</th><th scope="col" class="n">Since</th><th scope="col">Why, and what it waits for</th>`
-    : html`<th scope="col">Cluster</th><th scope="col">Wanted</th><th scope="col">Copy</th><th scope="col" class="n">Since</th><th scope="col">Why, and what it waits for</th>`;
+    ? html`<th scope="col">Cluster</th><th scope="col" class="n">Wanted</th><th scope="col" class="wide"><span class="hidden">Share</span></th><th scope="col" class="n">There</th><th scope="col" class="n">Ready</th><th scope="col">Copy</th><th scope="col" class="n">Since</th>${why}`
+    : html`<th scope="col">Cluster</th><th scope="col">Wanted</th><th scope="col">Copy</th><th scope="col" class="n">Since</th>${why}`;
   return html`${table("Clusters", head, shown.map((c) => row(state, x, c)))}
     ${all.length > shown.length ? html`<p><a href=${hashOf(state.route, {all: "1"})}>Show all ${number(all.length)} clusters</a></p>` : nothing}`;
 }
