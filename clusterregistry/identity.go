@@ -55,7 +55,7 @@ func (k *keeper) checkIdentity(ctx context.Context, found health.Evidence) healt
 		}
 	}
 	k.state.UID = cmp.Or(k.identityOfLink(), k.known.Status.UID)
-	if used := health.DuplicateOf(k.known, k.state.UID, k.registry.othersWith(k.state.UID, k.name)); used != "" {
+	if used := health.DuplicateOf(k.known, k.state.UID, k.othersWith(k.state.UID)); used != "" {
 		return health.DuplicateEvidence(used, k.state.UID)
 	}
 	return found
@@ -78,18 +78,25 @@ func uidOf(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// othersWith returns the Clusters of other names whose status has the UID.
-func (r *Registry) othersWith(uid, name string) (clusters []*v1beta1.Cluster) {
-	found, err := r.clusters.GetIndexer().ByIndex(byUID, uid)
+// othersWith returns the Clusters of other names whose status has the UID. Each version of one is read once, for that takes long, and is asked once a second.
+func (k *keeper) othersWith(uid string) (clusters []*v1beta1.Cluster) {
+	found, err := k.registry.clusters.GetIndexer().ByIndex(byUID, uid)
 	utilruntime.Must(err) // the index is there
+	read := k.others
+	k.others = map[*unstructured.Unstructured]*v1beta1.Cluster{}
 	for _, obj := range found {
 		u := obj.(*unstructured.Unstructured)
-		if u.GetName() == name {
-			continue // it is asked once a second, and to convert one takes long
+		if u.GetName() == k.name {
+			continue
 		}
-		if c, err := toCluster(u); err == nil {
-			clusters = append(clusters, c)
+		c := read[u]
+		if c == nil {
+			if c, err = toCluster(u); err != nil {
+				continue
+			}
 		}
+		k.others[u] = c
+		clusters = append(clusters, c)
 	}
 	return clusters
 }

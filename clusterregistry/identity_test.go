@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
@@ -42,6 +43,36 @@ func TestAnAliasIsNotConnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.member("also-east")
+}
+
+// TestEachVersionOfAnAliasIsReadOnce: it is asked for once a second, and a Cluster can be large.
+func TestEachVersionOfAnAliasIsReadOnce(t *testing.T) {
+	k := &keeper{name: "new", registry: newRegistry(Options{}, nil, nil, nil)}
+	store := func(name, uid, version string) {
+		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"uid": uid}}}
+		u.SetName(name)
+		u.SetResourceVersion(version)
+		if err := k.registry.clusters.GetIndexer().Add(u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store("new", "one", "1")
+	store("old", "one", "2")
+	store("west", "two", "3")
+	first := k.othersWith("one")
+	if len(first) != 1 || first[0].Name != "old" || first[0].ResourceVersion != "2" {
+		t.Fatalf("found %v", first)
+	}
+	if again := k.othersWith("one"); len(again) != 1 || again[0] != first[0] {
+		t.Errorf("asked again, it was read again: %v", again)
+	}
+	store("old", "one", "4")
+	if changed := k.othersWith("one"); len(changed) != 1 || changed[0].ResourceVersion != "4" {
+		t.Errorf("after a change: %v", changed)
+	}
+	if k.othersWith("two"); len(k.others) != 1 {
+		t.Errorf("%d are kept that nobody asks for", len(k.others)-1)
+	}
 }
 
 // TestARebuiltClusterIsTakenUpAgain: another cluster answers at the same address, with the same credential.

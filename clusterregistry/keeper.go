@@ -33,6 +33,7 @@ type keeper struct {
 	known       *v1beta1.Cluster // the newest that the federation told us
 	behind      int              // probes in a row at which the informer had an older one
 	state       health.State
+	others      map[*unstructured.Unstructured]*v1beta1.Cluster // of other names that are the same cluster, as read from the informer
 	link        *link
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
