@@ -192,7 +192,7 @@ func (c *controllers) run(ctx context.Context, shared manager.Informers) (err er
 // share runs what is this process's share: if it leads, the decisions; and the shards that it holds.
 func (c *controllers) share(ctx context.Context, group *errgroup.Group) {
 	group.Go(c.part(ctx, "leader", func(ctx context.Context) error {
-		return election.Lead(ctx, c.config, c.process, c.leader, func(ctx context.Context) error {
+		return election.Lead(ctx, c.kube.CoordinationV1(), c.process, c.leader, func(ctx context.Context) error {
 			c.leads.Store(true)
 			defer c.leads.Store(false)
 			leader, err := c.behind(c.leader)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -26,20 +26,21 @@ const (
 	leaseDuration = 7 * time.Second
 	renewDeadline = 4 * time.Second
 	retryPeriod   = time.Second
+	// requestTimeout is less than renewDeadline, so that one request that hangs does not cost the Lease.
+	requestTimeout = renewDeadline / 2
 	// GateAfter is after how long without a renewal who leads has to write nothing more.
 	GateAfter = renewDeadline + retryPeriod + time.Second
 )
 
 // Lead runs do while the Lease is ours, until ctx is done or do has failed. When the Lease is lost, do is ended, and run again when the Lease is ours again.
-// Each renewal is noted at the gate; config reaches the API that has the Lease, and identity names this process there.
-func Lead(ctx context.Context, config *rest.Config, identity string, gate *writegate.Gate, do func(context.Context) error) error {
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, v1beta1.FederationNamespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
-	if err != nil {
-		return err
-	}
+// Each renewal is noted at the gate; leases reaches the API that has the Lease, and identity names this process there.
+func Lead(ctx context.Context, leases coordinationclient.LeasesGetter, identity string, gate *writegate.Gate, do func(context.Context) error) error {
+	lock := watchedLock{&resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: v1beta1.FederationNamespace, Name: leaseName}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}, gate}
 	for ctx.Err() == nil {
-		if err := leadOnce(ctx, watchedLock{lock, gate}, do); err != nil {
+		if err := leadOnce(ctx, lock, do); err != nil {
 			return err
 		}
 		if ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -49,6 +50,32 @@ func TestALeaderWritesNothingAfterItsLease(t *testing.T) {
 	if g.Open() {
 		t.Error("it is open after the time, though a renewal failed, and what succeeded was for another process")
 	}
+}
+
+// hungLock is a Lease of which no request is answered.
+type hungLock struct{ lock }
+
+func (*hungLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	<-ctx.Done()
+	return nil, nil, ctx.Err()
+}
+
+func (*hungLock) Update(ctx context.Context, _ resourcelock.LeaderElectionRecord) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestARequestThatHangsLeavesTimeForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, begin := watchedLock{&hungLock{}, writegate.New(GateAfter, writegate.BootTime)}, time.Now()
+		if _, _, err := hung.Get(t.Context()); err == nil || time.Since(begin) >= renewDeadline {
+			t.Errorf("a read is given up after %s with %v, and the Lease is lost after %s", time.Since(begin), err, renewDeadline)
+		}
+		begin = time.Now()
+		if err := hung.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"}); err == nil || time.Since(begin) >= renewDeadline {
+			t.Errorf("a renewal is given up after %s with %v, and the Lease is lost after %s", time.Since(begin), err, renewDeadline)
+		}
+	})
 }
 
 func TestOnlyOurOwnLeaseIsGivenUp(t *testing.T) {

@@ -1,8 +1,17 @@
 package fleettest
 
 import (
+	"context"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	applycoordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
+	"k8s.io/client-go/dynamic"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
@@ -24,5 +33,133 @@ func configOf(client *memapi.Client) *rest.Config {
 
 // leasesOf returns a client of the Leases of the federation's namespace.
 func leasesOf(client *memapi.Client) coordinationclient.LeaseInterface {
-	return coordinationclient.NewForConfigOrDie(configOf(client)).Leases(v1beta1.FederationNamespace)
+	return leaseClient{client}.Leases(v1beta1.FederationNamespace)
+}
+
+// leaseClient is a typed client of Leases without HTTP and JSON: several processes renew theirs all the time, and each hears of all.
+type leaseClient struct{ client *memapi.Client }
+
+// Leases implements coordinationclient.LeasesGetter.
+func (c leaseClient) Leases(namespace string) coordinationclient.LeaseInterface {
+	return leases{c.client.Resource(leasesResource.GroupVersionResource).Namespace(namespace)}
+}
+
+// leases implements coordinationclient.LeaseInterface.
+type leases struct{ of dynamic.ResourceInterface }
+
+func toLease(u *unstructured.Unstructured, err error) (*coordinationv1.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	return lease, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, lease)
+}
+
+func fromLease(lease *coordinationv1.Lease) (*unstructured.Unstructured, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(lease)
+	return &unstructured.Unstructured{Object: object}, err
+}
+
+// Create implements coordinationclient.LeaseInterface.
+func (l leases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	u, err := fromLease(lease)
+	if err != nil {
+		return nil, err
+	}
+	return toLease(l.of.Create(ctx, u, o))
+}
+
+// Update implements coordinationclient.LeaseInterface.
+func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	u, err := fromLease(lease)
+	if err != nil {
+		return nil, err
+	}
+	return toLease(l.of.Update(ctx, u, o))
+}
+
+// Patch implements coordinationclient.LeaseInterface.
+func (l leases) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*coordinationv1.Lease, error) {
+	return toLease(l.of.Patch(ctx, name, pt, data, o, sub...))
+}
+
+// Apply implements coordinationclient.LeaseInterface.
+func (l leases) Apply(context.Context, *applycoordinationv1.LeaseApplyConfiguration, metav1.ApplyOptions) (*coordinationv1.Lease, error) {
+	return nil, apierrors.NewMethodNotSupported(leasesResource.GroupResource(), "apply")
+}
+
+// Delete implements coordinationclient.LeaseInterface.
+func (l leases) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return l.of.Delete(ctx, name, o)
+}
+
+// DeleteCollection implements coordinationclient.LeaseInterface.
+func (l leases) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, which metav1.ListOptions) error {
+	return l.of.DeleteCollection(ctx, o, which)
+}
+
+// Get implements coordinationclient.LeaseInterface.
+func (l leases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return toLease(l.of.Get(ctx, name, o))
+}
+
+// List implements coordinationclient.LeaseInterface.
+func (l leases) List(ctx context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	found, err := l.of.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: found.GetResourceVersion()}}
+	for i := range found.Items {
+		lease, err := toLease(&found.Items[i], nil)
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, *lease)
+	}
+	return list, nil
+}
+
+// Watch implements coordinationclient.LeaseInterface.
+func (l leases) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := l.of.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	events := make(chan watch.Event)
+	out := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		for {
+			select {
+			case <-out.StopChan():
+				return
+			case e, ok := <-w.ResultChan():
+				if !ok {
+					return
+				}
+				select {
+				case events <- withLease(e):
+				case <-out.StopChan(): // nobody reads any more
+					return
+				}
+			}
+		}
+	}()
+	return out, nil
+}
+
+// withLease returns the event with its object as a Lease.
+func withLease(e watch.Event) watch.Event {
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok {
+		return e
+	}
+	lease, err := toLease(u, nil)
+	if err != nil {
+		return watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}}
+	}
+	e.Object = lease
+	return e
 }

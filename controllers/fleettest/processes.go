@@ -101,7 +101,7 @@ func (c *control) share(ctx context.Context) error {
 func (c *control) lead(ctx context.Context) error {
 	client := c.uplink.client(c.fleet.leases, c.name, c.reach, false)
 	defer c.uplink.hangUp(client)
-	return election.Lead(klog.NewContext(ctx, logr.Discard()), configOf(client), c.name, c.leader, c.decide)
+	return election.Lead(klog.NewContext(ctx, logr.Discard()), leaseClient{client}, c.name, c.leader, c.decide)
 }
 
 func (c *control) clock() time.Duration { return time.Since(c.fleet.began) }
