@@ -76,8 +76,8 @@ type Member struct {
 	lbs  int
 	// addresses are those that its load balancers ever had.
 	addresses map[string]bool
-	// fault is what was wrong at the last step, slowness included; faultSince is since when.
-	fault      string
+	// fault is what was wrong at the last step; faultSince is since when.
+	fault      condition
 	faultSince time.Time
 }
 
@@ -137,8 +137,14 @@ func (m *Member) uid() string {
 // slow reports whether the member answers no look in time.
 func (m *Member) slow() bool { return m.Wire.Latency() >= clusterregistry.DefaultTimeout }
 
-// condition is what is wrong with the member now, in a word.
-func (m *Member) condition() string { return fmt.Sprint(m.Wire.Fault(), m.slow()) }
+// condition is what is wrong with a member.
+type condition struct {
+	fault Fault
+	slow  bool
+}
+
+// condition is what is wrong with the member now.
+func (m *Member) condition() condition { return condition{m.Wire.Fault(), m.slow()} }
 
 // step lets the cluster do what is due. Nothing happens in one that is dead. When it comes back, its API says what was so before: its pods
 // start again with its nodes, and only then statuses are written.

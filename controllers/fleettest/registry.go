@@ -52,9 +52,12 @@ func (c *control) isolate(ctx context.Context) error {
 		}
 	}
 	defer apply(nil)
-	for ctx.Err() == nil {
+	for before := 0; ctx.Err() == nil; {
 		isolated, _ := c.registry.Isolated()
-		apply(isolated)
+		if before+len(isolated) > 0 {
+			apply(isolated)
+		}
+		before = len(isolated)
 		_ = sleep(ctx, 100*time.Millisecond)
 	}
 	return nil
