@@ -81,6 +81,24 @@ func tableOf(lease *coordinationv1.Lease) (plan.Table, error) {
 	return t, nil
 }
 
+// lastTable is the table that was parsed last: there is a turn at each renewal of any replica, and few change the table.
+type lastTable struct {
+	of    *coordinationv1.Lease
+	table plan.Table
+}
+
+// tableOf parses the table in a Lease, unless it did so the last time. The Lease must not be changed.
+func (l *lastTable) tableOf(lease *coordinationv1.Lease) (plan.Table, error) {
+	if lease != nil && lease == l.of {
+		return l.table, nil
+	}
+	table, err := tableOf(lease)
+	if err == nil {
+		l.of, l.table = lease, table
+	}
+	return table, err
+}
+
 // writeTable writes the table at the version of was. It returns a conflict if that version is gone.
 func writeTable(ctx context.Context, leases Leases, was *coordinationv1.Lease, t plan.Table) (*coordinationv1.Lease, error) {
 	if was == nil {

@@ -28,6 +28,7 @@ type session struct {
 	others    sightings
 	last      *coordinationv1.Lease // the table as last written or read
 	cached    bool                  // the cache had the table at the last pass
+	read      lastTable
 	work      *work
 	complaint string // what is wrong with the table; logged once
 }
@@ -164,7 +165,7 @@ const retry = 200 * time.Millisecond
 func (s *session) takeTurn(ctx context.Context) (again time.Duration, err error) {
 	seen := s.others.poll(s.informer.GetStore(), s.name, time.Now())
 	lease := s.newestTable()
-	table, err := tableOf(lease)
+	table, err := s.read.tableOf(lease)
 	if err != nil {
 		if s.complaint != err.Error() {
 			s.complaint = err.Error()
