@@ -31,8 +31,8 @@ func TestPoliciesAreTriedOnWhatTheySelect(t *testing.T) {
 		is, was *v1beta1.PlacementPolicy
 		want    string
 	}{
-		"new":                 {policy(1, v1beta1.Override{}), nil, "Deployment bad: does not fit"},
-		"changed":             {policy(1, v1beta1.Override{}), policy(1), "Deployment bad: does not fit"},
+		"new":                 {policy(1, v1beta1.Override{}), nil, "PlacementPolicy p: Deployment bad: does not fit"},
+		"changed":             {policy(1, v1beta1.Override{}), policy(1), "PlacementPolicy p: Deployment bad: does not fit"},
 		"nothing has changed": {policy(1, v1beta1.Override{}), policy(1, v1beta1.Override{}), ""},
 		"no overrides":        {policy(1), nil, ""},
 	} {

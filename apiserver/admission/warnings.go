@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,8 +40,20 @@ func (p *Plugin) addWarnings(ctx context.Context, a admission.Attributes) {
 		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
 	}
 	for _, text := range texts {
-		warning.AddWarning(ctx, "", text)
+		warning.AddWarning(ctx, "", subjectOf(a)+": "+text)
 	}
+}
+
+// subjectOf returns kind and name of the object: kubectl prints the warnings of many objects together.
+func subjectOf(a admission.Attributes) string {
+	kind, name := a.GetKind().Kind, a.GetName()
+	if k := v1beta1.FederatedKindOf(a.GetResource().GroupResource()); k != nil {
+		kind = k.Kind // not Scale
+	}
+	if object, err := meta.Accessor(a.GetObject()); err == nil && name == "" {
+		name = cmp.Or(object.GetName(), object.GetGenerateName())
+	}
+	return strings.TrimSpace(kind + " " + name)
 }
 
 // byPeople reports whether the caller may read warnings, and is no part of the federation.

@@ -137,7 +137,7 @@ func TestAdmissionWarnings(t *testing.T) {
 				t.Fatalf("warnings %q, want %q", got, c.want)
 			}
 			for i, part := range c.want {
-				if !strings.Contains(got[i], part) {
+				if !strings.HasPrefix(got[i], kind.Kind+" web: ") || !strings.Contains(got[i], part) {
 					t.Errorf("%q, want %q", got[i], part)
 				}
 			}
