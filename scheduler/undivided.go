@@ -82,6 +82,9 @@ func (w *World) MostClusters(o *Object) int {
 			d.seats = append(d.seats, candidate{cluster: c, group: w.groups[i]})
 		}
 	}
+	if d.scalesAtFederation() {
+		return 0
+	}
 	if p := d.wants.policy; p != nil && p.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityRequired {
 		return min(len(d.allClusters(nil)), (&gathering{p: p}).most())
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/utils/ptr"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -135,7 +136,7 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 		if a.GetOperation() != admission.Create {
 			return nil
 		}
-	case *policy.PodDisruptionBudget:
+	case *policy.PodDisruptionBudget, *autoscaling.HorizontalPodAutoscaler:
 	default:
 		return nil
 	}
@@ -158,6 +159,12 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 		}
 		n := p.countClusters(a)
 		return slices.Concat(warnOfNumber("minAvailable", object.Spec.MinAvailable, n), warnOfNumber("maxUnavailable", object.Spec.MaxUnavailable, n))
+	case *autoscaling.HorizontalPodAutoscaler:
+		was, ok := a.GetOldObject().(*autoscaling.HorizontalPodAutoscaler)
+		if ok && minReplicas(was) == minReplicas(object) && was.Spec.MaxReplicas == object.Spec.MaxReplicas {
+			return nil
+		}
+		return warnOfRange(object, p.countClusters(a))
 	case *apps.StatefulSet:
 		return warnOfStateful(object, policies)
 	case *apps.Deployment:
@@ -185,6 +192,20 @@ func warnOfNumber(name string, value *intstr.IntOrString, clusters int) []string
 		return nil
 	}
 	return []string{fmt.Sprintf("spec.%s: %d counts in each of %d clusters for the pods there, not for all together: a percentage fits any number of pods", name, value.IntVal, clusters)}
+}
+
+// warnOfRange warns of an autoscaler that each of several clusters has: together they may have several times what it says.
+func warnOfRange(scaler *autoscaling.HorizontalPodAutoscaler, clusters int) []string {
+	if clusters < 2 {
+		return nil
+	}
+	least, most, n := int64(minReplicas(scaler)), int64(scaler.Spec.MaxReplicas), int64(clusters)
+	return []string{fmt.Sprintf("minReplicas %d and maxReplicas %d count in each of %d clusters, together %d and %d: "+
+		"a PlacementPolicy with spec.autoscaling.scope: Federation has them count for all together", least, most, n, n*least, n*most)}
+}
+
+func minReplicas(scaler *autoscaling.HorizontalPodAutoscaler) int32 {
+	return ptr.Deref(scaler.Spec.MinReplicas, 1) // Kubernetes' default
 }
 
 func warnOfStateful(object *apps.StatefulSet, policies []*v1beta1.PlacementPolicy) (texts []string) {

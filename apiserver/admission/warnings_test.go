@@ -46,6 +46,11 @@ func TestAdmissionWarnings(t *testing.T) {
 	stateful := func() *apps.StatefulSet {
 		return &apps.StatefulSet{ObjectMeta: meta("shop"), Spec: apps.StatefulSetSpec{Replicas: 2, VolumeClaimTemplates: make([]core.PersistentVolumeClaim, 1)}}
 	}
+	scaler := func(most int32) *autoscaling.HorizontalPodAutoscaler {
+		return &autoscaling.HorizontalPodAutoscaler{ObjectMeta: meta("shop"), Spec: autoscaling.HorizontalPodAutoscalerSpec{MaxReplicas: most}}
+	}
+	whole := selecting("autoscaling/v2", "HorizontalPodAutoscaler", nil)
+	whole.Namespace, whole.Spec.Autoscaling = "shop", &v1beta1.AutoscalingPolicy{Scope: v1beta1.AutoscalingScopeFederation}
 	mars := selecting("v1", "ConfigMap", nil)
 	mars.ObjectMeta, mars.Spec.Clusters = meta("shop"), &v1beta1.ClusterAffinity{Names: []string{"mars", "east-a"}}
 	prefers := `{"clusters":{"mars":{"weight":1},"east-a":{"weight":1},"*":{"weight":1}}}`
@@ -78,6 +83,10 @@ func TestAdmissionWarnings(t *testing.T) {
 			&policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MaxUnavailable: &percent}}, "", nil, []string{"spec.maxUnavailable: 5 counts in each of 2 clusters"}},
 		"PodDisruptionBudget, as it was": {"policy/v1/poddisruptionbudgets", &policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &five}},
 			&policy.PodDisruptionBudget{ObjectMeta: meta("shop"), Spec: policy.PodDisruptionBudgetSpec{MinAvailable: &five}}, "", nil, nil},
+		"HorizontalPodAutoscaler":                  {"autoscaling/v2/horizontalpodautoscalers", scaler(10), nil, "", nil, []string{"minReplicas 1 and maxReplicas 10 count in each of 2 clusters, together 2 and 20"}},
+		"HorizontalPodAutoscaler for all together": {"autoscaling/v2/horizontalpodautoscalers", scaler(10), nil, "", policies{whole}, nil},
+		"HorizontalPodAutoscaler, changed":         {"autoscaling/v2/horizontalpodautoscalers", scaler(10), scaler(9), "", nil, []string{"maxReplicas 10"}},
+		"HorizontalPodAutoscaler, as it was":       {"autoscaling/v2/horizontalpodautoscalers", scaler(10), scaler(10), "", nil, nil},
 		"Deployment with a claim": {"apps/v1/deployments", &apps.Deployment{ObjectMeta: meta("shop"), Spec: apps.DeploymentSpec{Template: core.PodTemplateSpec{Spec: core.PodSpec{Volumes: []core.Volume{
 			{VolumeSource: core.VolumeSource{PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}}}}}, nil, "", nil,
 			[]string{"spec.template.spec.volumes[0]: PersistentVolumeClaims are the clusters' own: pods wait in a cluster that has no data", "not failed over"}},
