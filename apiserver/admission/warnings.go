@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // addWarnings warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several.
@@ -35,7 +36,7 @@ func (p *Plugin) addWarnings(ctx context.Context, a admission.Attributes) {
 	var texts []string
 	switch a.GetSubresource() {
 	case "":
-		texts = slices.Concat(p.warnOfNames(a), warnOfStaying(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
+		texts = slices.Concat(p.warnOfNames(a), warnOfStaying(a), warnOfQuota(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
 		fallthrough
 	case "scale":
 		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
@@ -127,6 +128,41 @@ func warnOfStaying(a admission.Attributes) []string {
 		return []string{"it stays at the federation, and counts there: clusters do not get " + resource.Resource}
 	}
 	return nil
+}
+
+// countedInQuotas are the keys of a quota, beside count/RESOURCE, that count objects at the federation.
+var countedInQuotas = []core.ResourceName{core.ResourceConfigMaps, core.ResourceQuotas, core.ResourceSecrets, core.ResourceServices, core.ResourceServicesLoadBalancers, core.ResourceServicesNodePorts}
+
+// warnOfQuota warns of new limits that nothing counts for: pods, and what they request, are in clusters.
+func warnOfQuota(a admission.Attributes) []string {
+	quota, ok := a.GetObject().(*core.ResourceQuota)
+	if !ok {
+		return nil
+	}
+	was, _ := a.GetOldObject().(*core.ResourceQuota)
+	var never []string
+	for name := range quota.Spec.Hard {
+		if counts(name) {
+			continue
+		}
+		if was != nil {
+			if _, known := was.Spec.Hard[name]; known {
+				continue
+			}
+		}
+		never = append(never, string(name))
+	}
+	if len(never) == 0 {
+		return nil
+	}
+	slices.Sort(never)
+	return []string{"spec.hard: " + phrase.Some(never) + " limit nothing here: only objects at the federation count, as count/deployments.apps"}
+}
+
+// counts reports whether the federation stores what a key of a quota counts.
+func counts(key core.ResourceName) bool {
+	resource, byCount := strings.CutPrefix(string(key), "count/")
+	return byCount && resource != "pods" && resource != "persistentvolumeclaims" || slices.Contains(countedInQuotas, key)
 }
 
 // warnOfMany warns of an object that has another meaning in several clusters than in one, if it is new or changed in that.

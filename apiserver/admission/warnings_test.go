@@ -6,6 +6,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,13 @@ func TestAdmissionWarnings(t *testing.T) {
 	failover.Spec.Failover = &v1beta1.FailoverPolicy{}
 	stateful := func() *apps.StatefulSet {
 		return &apps.StatefulSet{ObjectMeta: meta("shop"), Spec: apps.StatefulSetSpec{Replicas: 2, VolumeClaimTemplates: make([]core.PersistentVolumeClaim, 1)}}
+	}
+	quota := func(keys ...core.ResourceName) *core.ResourceQuota {
+		q := &core.ResourceQuota{ObjectMeta: meta("shop"), Spec: core.ResourceQuotaSpec{Hard: core.ResourceList{}}}
+		for _, key := range keys {
+			q.Spec.Hard[key] = resource.MustParse("1")
+		}
+		return q
 	}
 	scaler := func(most int32) *autoscaling.HorizontalPodAutoscaler {
 		return &autoscaling.HorizontalPodAutoscaler{ObjectMeta: meta("shop"), Spec: autoscaling.HorizontalPodAutoscalerSpec{MaxReplicas: most}}
@@ -96,12 +104,16 @@ func TestAdmissionWarnings(t *testing.T) {
 			[]string{"HorizontalPodAutoscaler web-hpa"}},
 		"kubectl scale": {"apps/v1/deployments/scale", &autoscaling.Scale{ObjectMeta: meta("shop"), Spec: autoscaling.ScaleSpec{Replicas: 17}}, &autoscaling.Scale{ObjectMeta: meta("shop")}, "", nil,
 			[]string{"HorizontalPodAutoscaler web-hpa"}},
-		"ResourceQuota":          {"v1/resourcequotas", &core.ResourceQuota{ObjectMeta: meta("shop")}, nil, "", nil, []string{"stays at the federation"}},
-		"Role":                   {"rbac.authorization.k8s.io/v1/roles", &rbac.Role{ObjectMeta: meta("shop")}, nil, "", nil, []string{"stays at the federation"}},
-		"in kube-system":         {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta("kube-system")}, nil, "", nil, []string{"nothing in kube-system goes to clusters"}},
-		"a credential":           {"v1/secrets", &core.Secret{ObjectMeta: meta(v1beta1.FederationNamespace)}, nil, "", nil, nil},
-		"made by the server":     {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta("kube-system")}, nil, "system:apiserver", nil, nil},
-		"made by the federation": {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta(v1beta1.FederationNamespace)}, nil, pki.ControllersUser, nil, nil},
+		"ResourceQuota": {"v1/resourcequotas", &core.ResourceQuota{ObjectMeta: meta("shop")}, nil, "", nil, []string{"stays at the federation"}},
+		"ResourceQuota of pods": {"v1/resourcequotas", quota("pods", "count/pods", "requests.cpu", "limits.memory", "services", "count/deployments.apps"), nil, "", nil,
+			[]string{"stays at the federation", "spec.hard: count/pods, limits.memory, pods, requests.cpu limit nothing here"}},
+		"ResourceQuota of objects": {"v1/resourcequotas", quota("services", "count/deployments.apps"), nil, "", nil, []string{"stays at the federation"}},
+		"ResourceQuota, changed":   {"v1/resourcequotas", quota("pods", "requests.cpu"), quota("pods"), "", nil, []string{"spec.hard: requests.cpu limit nothing here"}},
+		"Role":                     {"rbac.authorization.k8s.io/v1/roles", &rbac.Role{ObjectMeta: meta("shop")}, nil, "", nil, []string{"stays at the federation"}},
+		"in kube-system":           {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta("kube-system")}, nil, "", nil, []string{"nothing in kube-system goes to clusters"}},
+		"a credential":             {"v1/secrets", &core.Secret{ObjectMeta: meta(v1beta1.FederationNamespace)}, nil, "", nil, nil},
+		"made by the server":       {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta("kube-system")}, nil, "system:apiserver", nil, nil},
+		"made by the federation":   {"v1/configmaps", &core.ConfigMap{ObjectMeta: meta(v1beta1.FederationNamespace)}, nil, pki.ControllersUser, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts := strings.Split(c.resource, "/")
