@@ -51,7 +51,7 @@ func printExplanation(out io.Writer, x *explainplan.Explanation, rows int, now t
 func headline(x *explainplan.Explanation) string {
 	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
 	if x.Replicas != nil {
-		words = append(words, fmt.Sprintf("%s asked for, %d placed, %d ready", phrase.Count(*x.Replicas, "replica"), x.Placed, x.Ready))
+		words = append(words, fmt.Sprintf("%s asked for, %d placed, %s", phrase.Count(*x.Replicas, "replica"), x.Placed, readyWords(x)))
 	}
 	if x.Unschedulable > 0 {
 		words = append(words, fmt.Sprintf("%d unschedulable", x.Unschedulable))
@@ -68,6 +68,16 @@ func headline(x *explainplan.Explanation) string {
 		words = append(words, "being deleted")
 	}
 	return strings.Join(words, " · ")
+}
+
+func readyWords(x *explainplan.Explanation) string {
+	switch x.ReadyBy {
+	case explainplan.ReadyByStatus:
+		return fmt.Sprintf("%d ready by its status", x.Ready)
+	case explainplan.ReadyUnknown:
+		return "ready unknown"
+	}
+	return fmt.Sprintf("%d ready", x.Ready)
 }
 
 // splitRows returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not

@@ -144,6 +144,8 @@ func staysAtFederation(r schema.GroupVersionResource, namespace, name string) st
 		if !v1beta1.Federated(r.GroupResource(), namespace, name, "") {
 			return fmt.Sprintf("%s %q stays at the federation: nothing of it, or of its namespace, goes to clusters", r.Resource, name)
 		}
+	case r.Group == "" && (r.Resource == "pods" || r.Resource == "nodes"):
+		return fmt.Sprintf("%s are the clusters' own, and no other cluster gets them: kubectl describe %s %s tells of this one", r.Resource, strings.TrimSuffix(r.Resource, "s"), name)
 	case known || !strings.Contains(r.Group, "."):
 		return fmt.Sprintf("%s stay at the federation: it spreads %s, and custom kinds that a PlacementPolicy names", r.GroupResource(), client.SpreadKinds())
 	}

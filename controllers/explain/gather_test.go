@@ -132,6 +132,7 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 		{"resourcequotas", "", "default", "q", "resourcequotas stay at the federation"}, {"roles", "rbac.authorization.k8s.io", "default", "r", "stay at the federation"},
 		{"placementpolicies", "federation", "default", "p", "placementpolicies.federation stay"}, {"clusters", "federation", "", "east-a", "stay at the federation"},
 		{"configmaps", "", "federation-system", "c", `configmaps "c" stays at the federation`}, {"configmaps", "", "default", "c", ""},
+		{"pods", "", "default", "web-x.east-a", "pods are the clusters' own"}, {"nodes", "", "", "n1.east-a", "kubectl describe node n1.east-a"},
 		{"widgets", "example.com", "default", "w", ""}, {"gateways", "gateway.networking.k8s.io", "default", "g", ""},
 		{"customresourcedefinitions", "apiextensions.k8s.io", "", "widgets.example.com", ""},
 	} {

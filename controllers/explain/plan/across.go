@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -53,6 +54,9 @@ func explainAcross(e Evidence, clusters []ClusterExplanation) *AcrossExplanation
 		x.Unknown = a.Unknown.Error()
 	}
 	why, whole := clusterStandings(p)
+	if kind, _, _ := unstructured.NestedString(e.Object.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
+		whole = "a Service of type " + cmp.Or(kind, string(corev1.ServiceTypeClusterIP)) + " has no load balancer, which other clusters could be told of"
+	}
 	for i := range clusters {
 		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], p.Offers, why)...)
 		name := clusters[i].Name

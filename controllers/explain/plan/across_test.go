@@ -144,8 +144,13 @@ func TestOnlyServicesTellClustersOfEachOther(t *testing.T) {
 	}
 	e := acrossEvidenceOf(t, clusterAt("a", 0), clusterAt("b", 0))
 	e.Object.Object["spec"].(map[string]any)["type"] = "ClusterIP"
-	e.decideAcross(t)
-	if x := Explain(e).Across; len(x.Untold) != 1 || x.Untold[0] != (Untold{Why: "type ClusterIP has no records: must be LoadBalancer"}) {
-		t.Errorf("%+v", x.Untold)
+	for _, state := range []string{"reported", "new"} {
+		if state == "new" {
+			e.Object.SetAnnotations(nil)
+		}
+		e.decideAcross(t)
+		if x := Explain(e).Across; len(x.Untold) != 1 || x.Untold[0] != (Untold{Why: "a Service of type ClusterIP has no load balancer, which other clusters could be told of"}) {
+			t.Errorf("%s: %+v", state, x.Untold)
+		}
 	}
 }

@@ -28,6 +28,8 @@ type Explanation struct {
 	Placed        int64  `json:"placed,omitempty"`
 	Unschedulable int64  `json:"unschedulable,omitempty"`
 	Ready         int64  `json:"ready,omitempty"`
+	// ReadyBy is what Ready is from: the copies, if they can be read.
+	ReadyBy ReadySource `json:"readyBy,omitempty"`
 	// Policy that governs the object.
 	Policy string `json:"policy,omitempty"`
 	// Pending: the placement is pending. Deleting: it is being deleted.
@@ -45,6 +47,15 @@ type Explanation struct {
 	// Routes has how the federation's load balancers serve an Ingress.
 	Routes *RoutesExplanation `json:"routes,omitempty"`
 }
+
+// ReadySource is what a number of ready replicas is from; "" the copies.
+type ReadySource string
+
+// Sources of the number while copies cannot be read.
+const (
+	ReadyByStatus ReadySource = "status" // the object's own
+	ReadyUnknown  ReadySource = "unknown"
+)
 
 // ClusterExplanation is one cluster's part.
 type ClusterExplanation struct {
@@ -111,7 +122,7 @@ func Explain(e Evidence) *Explanation {
 		x.Notes = slices.Compact(x.Notes)
 	}
 	x.Notes = append(x.Notes, notScaling(e)...)
-	specField, _ := d.replicaFields(e.Resource)
+	specField, readyField := d.replicaFields(e.Resource)
 	if specField != "" {
 		n, found, _ := unstructured.NestedInt64(o.Object, "spec", specField)
 		if !found {
@@ -126,6 +137,9 @@ func Explain(e Evidence) *Explanation {
 		x.Placed += one.Desired
 		x.Ready += one.Ready
 		x.Clusters = append(x.Clusters, one)
+	}
+	if specField != "" && slices.ContainsFunc(x.Clusters, func(c ClusterExplanation) bool { return c.Copy == CopyUnreadable }) {
+		x.setReadyWithoutCopies(o, readyField)
 	}
 	if e.Across != nil {
 		x.Across = explainAcross(e, x.Clusters)
@@ -150,6 +164,16 @@ func notScaling(e Evidence) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// setReadyWithoutCopies sets what the object's own status says. It leaves out a field that is 0.
+func (x *Explanation) setReadyWithoutCopies(o *unstructured.Unstructured, readyField string) {
+	x.Ready, x.ReadyBy = 0, ReadyUnknown
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	if delete(status, "conditions"); len(status) > 0 {
+		x.Ready, _, _ = unstructured.NestedInt64(status, readyField)
+		x.ReadyBy = ReadyByStatus
+	}
 }
 
 // isUndecided reports whether it is yet to be decided where an object goes.

@@ -136,6 +136,29 @@ func moving(t *testing.T) Evidence {
 
 func TestExplainAMove(t *testing.T) { goldenJSON(t, "testdata/moving.json", Explain(moving(t))) }
 
+func TestReadyWithoutCopies(t *testing.T) {
+	for name, c := range map[string]struct {
+		status string
+		by     ReadySource
+		ready  int64
+	}{
+		"of its status": {`{"replicas":3,"readyReplicas":2}`, ReadyByStatus, 2}, "none ready": {`{"replicas":3}`, ReadyByStatus, 0},
+		"no status": {`{}`, ReadyUnknown, 0}, "conditions say nothing": {`{"conditions":[]}`, ReadyUnknown, 0},
+	} {
+		o := replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 2, "b": 1}})
+		o.Object["status"] = fromJSON(t, `{"kind":"Status","status":`+c.status+`}`).Object["status"]
+		e := evidenceOf(o, replicaSets, clusterAt("a", 0), clusterAt("b", 0))
+		e.Copies["a"] = CopyAnswer{Err: errors.New("forbidden")}
+		if x := Explain(e); x.ReadyBy != c.by || x.Ready != c.ready {
+			t.Errorf("%s: %d by %q, want %d by %q", name, x.Ready, x.ReadyBy, c.ready, c.by)
+		}
+	}
+	o := replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 3}})
+	if x := Explain(evidenceOf(o, replicaSets, clusterAt("a", 0))); x.ReadyBy != "" {
+		t.Errorf("copies that can be read: by %q", x.ReadyBy)
+	}
+}
+
 func TestStatesOfACopy(t *testing.T) {
 	config := v1beta1.FederatedKindOf(schema.GroupResource{Resource: "configmaps"}).Resource
 	settings := func() *unstructured.Unstructured {
