@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -14,6 +17,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/apis/core"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/cluster"
 )
 
@@ -56,6 +60,9 @@ func (r *ConnectREST) Connect(ctx context.Context, name string, _ runtime.Object
 	if err != nil {
 		return nil, err
 	}
+	if !r.mayImpersonate(ctx, pod.cluster, caller) {
+		return nil, errors.NewForbidden(core.Resource("pods/"+r.subresource), name, fmt.Errorf("cluster %s did not join with --allow-proxy: nobody comes there through the federation", pod.cluster.Name))
+	}
 	free, err := r.seats.acquire(clientOf(ctx))
 	if err != nil {
 		return nil, err
@@ -87,6 +94,20 @@ func (r *ConnectREST) mayCreate(ctx context.Context) error {
 		return errors.NewForbidden(core.Resource("pods/"+r.subresource), attributes.GetName(), fmt.Errorf("to create it is not allowed: %s", why))
 	}
 	return nil
+}
+
+// mayImpersonate reports whether the federation's account may act for the caller in a member, which says so itself. If it does not say, the request
+// shows it: by an error that names the account, not what to do.
+func (r *ConnectREST) mayImpersonate(ctx context.Context, c *v1beta1.Cluster, caller user.Info) bool {
+	asks := &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: caller.GetName()}
+	if namespace, name, err := serviceaccount.SplitUsername(caller.GetName()); err == nil {
+		asks.Resource, asks.Namespace, asks.Name = "serviceaccounts", namespace, name
+	}
+	answer, err := askMember(ctx, r.pods.members, c, func(ctx context.Context, l *link) (*authorizationv1.SelfSubjectAccessReview, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: asks}}
+		return review, l.core.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(review).Do(ctx).Into(review)
+	})
+	return err != nil || answer.Status.Allowed || answer.Status.EvaluationError != ""
 }
 
 type creating struct{ authorizer.Attributes }
