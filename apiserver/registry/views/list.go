@@ -39,7 +39,7 @@ func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (ru
 		return nil, errors.NewResourceExpired("lists as of a version are not kept: list without one")
 	}
 	clusters := r.members.all()
-	by, err := selectedBy(o, clusters)
+	by, err := r.selection(ctx, o, clusters)
 	if err != nil {
 		return nil, err
 	}

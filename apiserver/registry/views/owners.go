@@ -2,14 +2,19 @@ package views
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -87,6 +92,51 @@ func (l *lookup) setController(ctx context.Context, pod *corev1.Pod) {
 			ref.APIVersion, ref.Kind, ref.Name, ref.UID = above.GroupVersion().String(), above.Kind, name, uid
 		}
 	}
+}
+
+// inMembers returns the requirements by which members select what the given ones select here. kubectl logs job/NAME selects the pods of a Job by
+// its UID, and members' copies of the Job have UIDs of their own: they are asked by its name.
+func (o *Owners) inMembers(ctx context.Context, namespace string, requirements labels.Requirements) labels.Requirements {
+	if namespace == "" {
+		return requirements // in another namespace the name is another Job's
+	}
+	requirements = slices.Clone(requirements)
+	for i, r := range requirements {
+		uid, one := r.Values().PopAny()
+		if !one || !slices.Contains(jobUIDLabels, r.Key()) || !slices.Contains(equals, r.Operator()) || r.Values().Len() > 1 {
+			continue
+		}
+		name := o.jobName(ctx, namespace, types.UID(uid))
+		if byName, err := labels.NewRequirement(batchv1.JobNameLabel, selection.Equals, []string{name}); name != "" && err == nil {
+			requirements[i] = *byName
+		}
+	}
+	return requirements
+}
+
+// jobUIDLabels are the labels of pods with their Job's UID, the newer one and the older one.
+var (
+	jobUIDLabels = []string{batchv1.ControllerUidLabel, "controller-uid"}
+	equals       = []selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}
+)
+
+// jobName returns the name of a federated Job, or "".
+func (o *Owners) jobName(ctx context.Context, namespace string, uid types.UID) (name string) {
+	store, ok := o.stores[jobs.GroupKind()].(rest.Lister)
+	if !ok {
+		return ""
+	}
+	list, err := store.List(request.WithNamespace(ctx, namespace), &metainternalversion.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return ""
+	}
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // it fails only as this does
+		if job, err := meta.Accessor(item); err == nil && job.GetUID() == uid {
+			name = job.GetName()
+		}
+		return nil
+	})
+	return name
 }
 
 // madeFor returns what the controller of a pod was made for, by its name, or "".

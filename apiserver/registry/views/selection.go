@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,15 @@ func selectedBy(o *metainternalversion.ListOptions, clusters []*v1beta1.Cluster)
 		}
 	}
 	return s, nil
+}
+
+// selection returns a request's selection, in the words of members.
+func (r *REST) selection(ctx context.Context, o *metainternalversion.ListOptions, clusters []*v1beta1.Cluster) (selected, error) {
+	s, err := selectedBy(o, clusters)
+	if r.kind == &pods {
+		s.labels = r.owners.inMembers(ctx, r.namespace(ctx), s.labels)
+	}
+	return s, err
 }
 
 // selectorsFor returns the selectors for one cluster, "" for all; false: nothing there is selected.

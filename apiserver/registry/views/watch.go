@@ -34,7 +34,7 @@ func (r *WatchedREST) Watch(ctx context.Context, o *metainternalversion.ListOpti
 		o = &metainternalversion.ListOptions{}
 	}
 	clusters := r.members.all()
-	by, err := selectedBy(o, clusters)
+	by, err := r.selection(ctx, o, clusters)
 	if err != nil {
 		return nil, err
 	}
