@@ -78,7 +78,11 @@ func (o *dnsCommand) run(ctx context.Context, args []string) error {
 	}
 	view := explainplan.ViewNames(in, plan.Records(in), shown)
 	if key != "" && len(view.Objects) == 0 {
-		return fmt.Errorf("%s has no names in DNS: there is no such object in the namespace, or no cluster has a load balancer for it", strings.ToLower(key))
+		if o.allNamespaces {
+			return fmt.Errorf("%s has no names in DNS in any namespace: say by -n which one you mean, to be told why", strings.ToLower(key))
+		}
+		kind, name, _ := strings.Cut(key, " ")
+		return explain.WhyNoNames(ctx, f, kind, f.Namespace, name, in.Zone)
 	}
 	if view.Providers, err = f.DNSProviders(ctx); err != nil {
 		return err

@@ -142,3 +142,16 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyNoNames: a name that is mistyped is told from an object that has no names.
+func TestWhyNoNames(t *testing.T) {
+	f := newFederation(t)
+	if _, err := f.Dynamic.Resource(plan.Services).Namespace("shop").Create(t.Context(), fromJSON(t, webService), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"web": "service web has no names in DNS: no cluster has a load balancer", "wbe": `services "wbe" not found in namespace shop`} {
+		if err := WhyNoNames(t.Context(), f, "Service", "shop", name, "example.test."); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
+	"federation/controllers/explain/plan"
 	failoverplan "federation/controllers/failover/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
@@ -45,6 +47,19 @@ func Names(ctx context.Context, f *client.Federation) (in servicednsplan.Input, 
 	}
 	in.Resolved = lookupHosts(ctx, servicednsplan.Records(in).Resolve)
 	return in, nil
+}
+
+// WhyNoNames returns an error that says why a Service or an Ingress, which need not exist, has no names in the zone.
+func WhyNoNames(ctx context.Context, f *client.Federation, kind, namespace, name, zone string) error {
+	resource := plan.Services
+	if kind == servicednsplan.KindIngress {
+		resource = plan.Ingresses
+	}
+	u, err := f.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return noSuchObject(ctx, f, resource, namespace, name, err)
+	}
+	return fmt.Errorf("%s %s has no names in DNS: %s", strings.ToLower(kind), name, plan.WhyNoNames(u, zone))
 }
 
 // dnsWorld reads that input without the named objects.

@@ -1,6 +1,12 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"federation/apiserver/apis/federation/v1beta1"
 	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
@@ -99,4 +105,24 @@ func viewSet(set dnsprovider.RRSet) AnswerView {
 		a.OneOf = append(a.OneOf, VariantView{v.Weight, v.Region, v.Rdata})
 	}
 	return a
+}
+
+// WhyNoNames returns why a Service or an Ingress has neither a name in the zone nor a note about one.
+func WhyNoNames(u *unstructured.Unstructured, zone string) string {
+	if kind, _, _ := unstructured.NestedString(u.Object, "spec", "type"); u.GetKind() == servicednsplan.KindService && kind != string(corev1.ServiceTypeLoadBalancer) {
+		return "it is of type " + kind + ", and only Services of type LoadBalancer have names"
+	}
+	if u.GetKind() == servicednsplan.KindIngress {
+		hosts := servicednsplan.Hosts(u)
+		if len(hosts) == 0 {
+			return "its rules have no host"
+		}
+		if !slices.ContainsFunc(hosts, func(host string) bool {
+			name, err := dnsprovider.CanonicalName(host)
+			return err == nil && dnsprovider.InZone(name, zone)
+		}) {
+			return "the zone is " + zone + ", and its hosts are not in there: " + strings.Join(hosts, ", ")
+		}
+	}
+	return "no cluster has a load balancer for it yet"
 }
