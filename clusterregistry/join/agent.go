@@ -52,6 +52,21 @@ func CreateAgentToken(ctx context.Context, federation kubernetes.Interface, clus
 	return token, err
 }
 
+// AgentConfigMap is the ConfigMap in the member by which its administrators pause the agent.
+const AgentConfigMap = "federation-agent"
+
+// ensureAgentSwitch makes AgentConfigMap where it is not there, so that a patch pauses an agent on a host, too. What is set in it stays.
+func (r *Request) ensureAgentSwitch(ctx context.Context, meta metav1.ObjectMeta) error {
+	meta.Name = AgentConfigMap
+	pauses := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"paused": "false"}}
+	return ensure(ctx, r.Member.CoreV1().ConfigMaps(namespace), pauses, func(old *corev1.ConfigMap) error {
+		if old.Labels[FederationLabel] == meta.Labels[FederationLabel] { // not that of the chart
+			old.OwnerReferences = meta.OwnerReferences
+		}
+		return nil
+	})
+}
+
 // DeleteAgentTokens deletes the bootstrap tokens of a cluster's agent that have not been used. Whoever may not read Secrets there made none.
 func DeleteAgentTokens(ctx context.Context, federation kubernetes.Interface, cluster string) error {
 	secrets := federation.CoreV1().Secrets(metav1.NamespaceSystem)

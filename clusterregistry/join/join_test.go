@@ -103,6 +103,32 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// The switch that pauses the agent is there before an agent is, is not one of a cluster that the federation connects to, and stays as it is set.
+func TestJoinMakesTheSwitchOfTheAgent(t *testing.T) {
+	f, ctx := newFakes(), t.Context()
+	configMaps := f.member.CoreV1().ConfigMaps(namespace)
+	if err := Join(ctx, f.request("east-a")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := configMaps.Get(ctx, AgentConfigMap, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a cluster without an agent: %v", err)
+	}
+	r := f.request("east-a")
+	r.Pull, r.Server = true, ""
+	for _, paused := range []string{"false", "true"} {
+		if err := Join(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		m, err := configMaps.Get(ctx, AgentConfigMap, metav1.GetOptions{})
+		if err != nil || m.Data["paused"] != paused || len(m.OwnerReferences) != 1 {
+			t.Fatalf("ConfigMap %v, %v, want paused %q", m, err, paused)
+		}
+		if _, err := configMaps.Patch(ctx, m.Name, types.StrategicMergePatchType, []byte(`{"data":{"paused":"true"}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Leaving ends the bootstrap tokens of the cluster's agent, and of no other.
 func TestUnjoinDeletesTokensOfTheAgent(t *testing.T) {
 	f, ctx := newFakes(), t.Context()

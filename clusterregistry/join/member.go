@@ -51,6 +51,11 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	if err := r.ensureFences(ctx, uid, meta); err != nil {
 		return "", err
 	}
+	if r.Pull {
+		if err := r.ensureAgentSwitch(ctx, meta); err != nil {
+			return "", fmt.Errorf("ConfigMap %s/%s: %w", namespace, AgentConfigMap, err)
+		}
+	}
 	if err := errors.Join(r.ensureProperties(ctx, meta), r.installAlso(ctx, meta)); err != nil {
 		return "", err
 	}

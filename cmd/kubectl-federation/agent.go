@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
 	"federation/clusterregistry/join/addons"
 )
@@ -44,4 +48,28 @@ func (a *agent) addToJoin(ctx context.Context, federation *rest.Config, core kub
 	}
 	a.account, err = a.AddTo(ctx, federation, core, r)
 	return err
+}
+
+// commands says how to run the agent of a cluster on a host. Its folder is its own: agents of two clusters must not share one.
+func (a *agent) commands(s *sides, cluster string) string {
+	token := flagsText("kubeconfig", s.kubeconfig, "context", s.context, "server", a.Server)
+	member := flagsText("kubeconfig", cmp.Or(s.memberKubeconfig, s.kubeconfig), "context", s.memberContext)
+	return strings.NewReplacer("CLUSTER", cluster, "ACCOUNT", v1beta1.FederationNamespace+"/"+a.account, " TOKENFLAGS", token, " MEMBERFLAGS", member).Replace(
+		`cluster CLUSTER joined; now run its agent, where it reaches the API of the cluster and that of the federation:
+  kubectl federation token create CLUSTER TOKENFLAGS > CLUSTER-bootstrap.kubeconfig
+  kubectl config view --minify --flatten MEMBERFLAGS > CLUSTER.kubeconfig
+  federation-agent --cluster CLUSTER --bootstrap-kubeconfig CLUSTER-bootstrap.kubeconfig --kubeconfig CLUSTER.kubeconfig \
+    --account ACCOUNT --cert-dir CLUSTER-agent
+`)
+}
+
+// flagsText returns flags, given as names and values, as they are typed; those without a value are left out.
+func flagsText(namesAndValues ...string) string {
+	var text strings.Builder
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		if pair[1] != "" {
+			text.WriteString(" --" + pair[0] + " " + pair[1])
+		}
+	}
+	return text.String()
 }

@@ -63,3 +63,21 @@ func TestAgentAddToJoin(t *testing.T) {
 		t.Errorf("without --pull: %+v, %v", push, err)
 	}
 }
+
+// What join prints for an agent on a host is what docs/pull.md has, with the flags that named both sides.
+func TestAgentCommands(t *testing.T) {
+	a := &agent{Agent: addons.Agent{Server: "https://fed.example.com:6443"}, account: "federation-uid"}
+	got := a.commands(&sides{kubeconfig: "all.kubeconfig", context: "fed", memberContext: "east"}, "east-a")
+	for _, want := range []string{
+		"kubectl federation token create east-a --kubeconfig all.kubeconfig --context fed --server https://fed.example.com:6443 > east-a-bootstrap.kubeconfig\n",
+		"kubectl config view --minify --flatten --kubeconfig all.kubeconfig --context east > east-a.kubeconfig\n",
+		"federation-agent --cluster east-a --bootstrap-kubeconfig east-a-bootstrap.kubeconfig --kubeconfig east-a.kubeconfig", "--account federation-system/federation-uid --cert-dir east-a-agent\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := a.commands(&sides{memberKubeconfig: "east.kubeconfig"}, "east-a"); !strings.Contains(got, "--flatten --kubeconfig east.kubeconfig > east-a.kubeconfig") {
+		t.Errorf("the cluster's own kubeconfig is not used:\n%s", got)
+	}
+}

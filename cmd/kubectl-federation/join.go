@@ -187,8 +187,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		tell(o.Out, addons.CoreDNSHint)
 	}
 	if o.agent.pull && o.agent.Image == "" {
-		tell(o.Out, "cluster %s joined; now run its agent:\n  kubectl federation token create %s > bootstrap.kubeconfig\n  federation-agent --cluster %s --bootstrap-kubeconfig bootstrap.kubeconfig --account %s/%s\n",
-			name, name, name, v1beta1.FederationNamespace, o.agent.account)
+		tell(o.Out, "%s", o.agent.commands(&o.sides, name))
 		return nil
 	}
 	return o.waitReady(ctx, f, name)

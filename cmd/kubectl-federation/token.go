@@ -41,7 +41,8 @@ With the token the agent gets a certificate, which it renews by itself. A token 
 cluster; make another if the agent has lost its key. The federation keeps it as a Secret in kube-system until it is used or
 expires.`,
 		Example: `  kubectl federation token create east-a > bootstrap.kubeconfig
-  federation-agent --cluster east-a --bootstrap-kubeconfig bootstrap.kubeconfig
+  federation-agent --cluster east-a --bootstrap-kubeconfig bootstrap.kubeconfig --kubeconfig east.kubeconfig \
+    --account federation-system/ACCOUNT --cert-dir east-a-agent
 
   # What has asked for a certificate, and what became of it
   kubectl get certificatesigningrequests`,
