@@ -66,7 +66,7 @@ half a minute the cluster is not ready then: what runs there stays, its addresse
 	}
 	c.ValidArgsFunction = o.completeWith(clusterNames)
 	o.addFlags(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all clusters")
+	c.Flags().BoolVar(&o.all, "all", false, "all clusters, but those that joined with --pull: the federation has no credential of them")
 	c.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the new credential of each cluster")
 	c.Flags().StringVar(&o.memberKubeconfig, "member-kubeconfig", "", "kubeconfig `FILE` of an administrator of the cluster: the account itself is replaced")
 	c.Flags().StringVar(&o.memberContext, "member-context", "", "`CONTEXT` of an administrator of the cluster; without it the current context of --member-kubeconfig")
@@ -82,6 +82,10 @@ func (o *rotateCommand) run(ctx context.Context, f *client.Federation, names []s
 			return err
 		}
 		for _, c := range all {
+			if c.IsPull() {
+				tell(o.Out, "cluster/%s is passed over: its agent connects to the federation, which has no credential of it\n", c.Name)
+				continue
+			}
 			names = append(names, c.Name)
 		}
 	}

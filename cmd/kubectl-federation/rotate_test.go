@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -63,5 +65,24 @@ func TestRotate(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A cluster in pull mode has nothing to rotate: --all passes it over, and its name alone is an error.
+func TestRotateAllPassesOverPull(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"east-a", "west-a"} {
+		patch := []byte(`{"spec":{"connection":"Pull"}}`)
+		if _, err := w.f.Dynamic.Resource(v1beta1.ClustersResource).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	o := &rotateCommand{all: true, timeout: time.Second, IOStreams: genericiooptions.IOStreams{Out: &out}}
+	if err := o.run(t.Context(), w.f, nil); err != nil || strings.Count(out.String(), "is passed over") != 2 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	if err := (&rotateCommand{timeout: time.Second}).run(t.Context(), w.f, []string{"east-a"}); err == nil || !strings.Contains(err.Error(), "no credential") {
+		t.Errorf("by its name: %v", err)
 	}
 }
