@@ -37,6 +37,7 @@ type keeper struct {
 	link        *link
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
+	unconfirmed bool   // address or credential have changed, and no good check since is written
 	member      *Member
 	away        bool // it was not ready before, and has no Member since
 	found       bool // it had joined before this process started, and has had no Member since
@@ -204,6 +205,7 @@ func (k *keeper) updateLink() error {
 	if err := k.linkBy(config, token); err != nil {
 		return err
 	}
+	k.unconfirmed = k.unconfirmed || k.link.token.Load() != token
 	k.link.token.Store(token)
 	k.secretRead = read
 	select {
@@ -234,6 +236,7 @@ func (k *keeper) linkBy(config *rest.Config, token string) error {
 		return err
 	}
 	k.disconnect(errors.New("address or credential has changed"))
+	k.unconfirmed = k.unconfirmed || k.fingerprint != "" // not at the start of this process, which changes nothing
 	k.link, k.fingerprint = l, fingerprint
 	return nil
 }

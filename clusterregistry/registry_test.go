@@ -334,6 +334,27 @@ func TestATokenIsRenewedWithoutReconnecting(t *testing.T) {
 	}
 }
 
+// Who has changed the credential, as join does, waits for the first good check with it.
+func TestTheFirstCheckWithAnotherCredentialIsWritten(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	was := f.cluster("east").Condition(v1beta1.ClusterReady)
+	east.set(func() { east.bound = append(east.bound, "bound") }) // it accepts both
+	f.setToken("east", boundToken(time.Now(), time.Now().Add(time.Hour), "bound"))
+	f.eventually("a later check is written", func() bool {
+		return f.cluster("east").Condition(v1beta1.ClusterReady).LastProbeTime.After(was.LastProbeTime.Time)
+	})
+	if is := f.cluster("east").Condition(v1beta1.ClusterReady); is.Reason != was.Reason || !is.LastTransitionTime.Equal(&was.LastTransitionTime) {
+		t.Errorf("the condition was %+v and is %+v", was, is)
+	}
+	checks, writes := len(east.seen("/healthz")), len(f.clusters.Actions())
+	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+10 })
+	if n := len(f.clusters.Actions()) - writes; n > 1 { // one of f.cluster
+		t.Errorf("%d more requests to the federation after it was written once", n)
+	}
+}
+
 // storedToken is the token in a cluster's Secret.
 func (f *fleet) storedToken(name string) string {
 	s, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(f.t.Context(), name, metav1.GetOptions{})

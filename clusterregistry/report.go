@@ -23,6 +23,7 @@ const writeTimeout = 3 * time.Second
 // that does not answer, it takes long.
 func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	if !k.registry.reports() {
+		k.unconfirmed = false
 		return // another process does
 	}
 	if t := v.Transition; t != nil {
@@ -51,14 +52,19 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 // reportTries is how often what a check found is written where others write the Cluster meanwhile.
 const reportTries = 3
 
-// writeState writes what is known of the cluster where the Cluster's status differs.
+// writeState writes what is known of the cluster where the Cluster's status differs, and the time of the first good check with another address or
+// credential: whoever changed them waits for that.
 func (k *keeper) writeState(ctx context.Context) error {
 	status, changed := health.Report(k.known.Status, k.known.Spec.Topology, k.state, k.inventory.Load())
-	if !changed {
+	confirms := k.unconfirmed && k.state.Failures == 0 && health.CheckedLater(status, k.known.Status)
+	if !changed && !confirms {
 		return nil
 	}
 	was := k.known.Status.UID
 	err := k.write(ctx, status)
+	if err == nil && confirms {
+		k.unconfirmed = false
+	}
 	if err == nil && was != "" && status.UID != was {
 		k.reportReplaced(was, status.UID)
 	}

@@ -382,7 +382,7 @@ func schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref common.Refere
 					},
 					"lastProbeTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When the condition was last checked. It is written when something else of the status changes, not at every check.",
+							Description: "When the condition was last checked. It is written when something else of the status changes, and at the first good check with another address or credential; not at every check.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
 						},
 					},

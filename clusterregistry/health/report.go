@@ -85,6 +85,12 @@ func Report(prev v1beta1.ClusterStatus, pinned *v1beta1.ClusterTopology, s State
 	return next, !same
 }
 
+// CheckedLater reports whether the cluster is ready in a status, by a check in a later second than that of an earlier status: times are stored in seconds.
+func CheckedLater(s, earlier v1beta1.ClusterStatus) bool {
+	ready, was := findCondition(s.Conditions, v1beta1.ClusterReady), findCondition(earlier.Conditions, v1beta1.ClusterReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue && (was == nil || ready.LastProbeTime.Unix() > was.LastProbeTime.Unix())
+}
+
 // StillHolds reports whether what a check of a Cluster found can be said of a later version of it: it means the same cluster, and nobody else has
 // reported on its health meanwhile.
 func StillHolds(checked, is *v1beta1.Cluster) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -192,5 +193,30 @@ func TestPinnedTopology(t *testing.T) {
 	}
 	if silent, _ := Report(v1beta1.ClusterStatus{}, west, at(State{}), &Inventory{}); silent.Region != "west" || findCondition(silent.Conditions, v1beta1.ClusterTopologyMismatch) != nil {
 		t.Errorf("nodes without labels: %+v", silent)
+	}
+}
+
+// Times are stored in seconds: a check in the same second cannot be told from the one before.
+func TestCheckedLater(t *testing.T) {
+	at := time.Unix(1000, 0)
+	status := func(ready corev1.ConditionStatus, after time.Duration) v1beta1.ClusterStatus {
+		return v1beta1.ClusterStatus{Conditions: []v1beta1.ClusterCondition{{Type: v1beta1.ClusterReady, Status: ready, LastProbeTime: metav1.NewTime(at.Add(after))}}}
+	}
+	was := status(corev1.ConditionTrue, 0)
+	for name, test := range map[string]struct {
+		is   v1beta1.ClusterStatus
+		want bool
+	}{
+		"a second later":      {status(corev1.ConditionTrue, time.Second), true},
+		"in the same second":  {status(corev1.ConditionTrue, 900*time.Millisecond), false},
+		"later, and not good": {status(corev1.ConditionFalse, time.Minute), false},
+		"never":               {v1beta1.ClusterStatus{}, false},
+	} {
+		if got := CheckedLater(test.is, was); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if !CheckedLater(was, v1beta1.ClusterStatus{}) {
+		t.Error("the first check is not later than none")
 	}
 }

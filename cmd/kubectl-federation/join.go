@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
@@ -180,6 +181,10 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 			tell(o.Out, coreDNSPatched)
 		}
 	}
+	before, err := clusterOrNil(ctx, f, name)
+	if err != nil {
+		return err
+	}
 	if err := join.Join(ctx, r); err != nil {
 		return err
 	}
@@ -190,7 +195,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		tell(o.Out, "%s", o.agent.commands(&o.sides, name))
 		return nil
 	}
-	return o.waitReady(ctx, f, name)
+	return o.waitReady(ctx, f, name, before)
 }
 
 // request is what the flags ask for; it has no clients yet.
@@ -228,7 +233,17 @@ func checkTransferable(federation, member *rest.Config) error {
 	return nil
 }
 
-func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name string) error {
+// clusterOrNil returns the Cluster of an earlier join, nil where there is none.
+func clusterOrNil(ctx context.Context, f *client.Federation, name string) (*v1beta1.Cluster, error) {
+	c, err := client.Read[v1beta1.Cluster](ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return c, err
+}
+
+// waitReady waits until the cluster is ready as it has joined now. before is the Cluster of an earlier join, or nil.
+func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name string, before *v1beta1.Cluster) error {
 	if o.timeout == 0 {
 		tell(o.Out, "cluster %s joined\n", name)
 		return nil
@@ -242,11 +257,24 @@ func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name 
 			return false, err
 		}
 		c = is
-		return c.IsReady(), nil
+		return c.IsReady() && checkedSince(before, c), nil
 	})
-	if err != nil {
-		return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, c.WhyNotReady())
+	switch {
+	case err == nil:
+		tell(o.Out, "cluster %s joined and is ready\n", name)
+		return nil
+	case c.IsReady():
+		return fmt.Errorf("cluster %s joined, but no check has said within %v whether it is ready at its address and with its credential of now: do the federation's controllers run?", name, o.timeout)
 	}
-	tell(o.Out, "cluster %s joined and is ready\n", name)
-	return nil
+	return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, c.WhyNotReady())
+}
+
+// checkedSince reports whether the condition Ready of a cluster is of a later check than it was before the cluster joined again. The federation stores the
+// first good check with another address or credential; a cluster that had an agent and has one now keeps both.
+func checkedSince(before, is *v1beta1.Cluster) bool {
+	if before == nil || before.UID != is.UID || before.IsPull() && is.IsPull() {
+		return true
+	}
+	was, ready := before.Condition(v1beta1.ClusterReady), is.Condition(v1beta1.ClusterReady)
+	return was == nil || ready != nil && (ready.Status != was.Status || !ready.LastProbeTime.Equal(&was.LastProbeTime))
 }

@@ -408,7 +408,7 @@ type ClusterCondition struct {
 	// True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
 	// When the condition was last checked. It is written when something else of the status
-	// changes, not at every check.
+	// changes, and at the first good check with another address or credential; not at every check.
 	// +optional
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
 	// When the status of the condition last changed.
