@@ -131,6 +131,15 @@ func TestSchemaRefuses(t *testing.T) {
 			}
 		}
 	}
+	for chart, set := range map[string]string{"federation": "podMonitor.enabled=true,podMonitor.tokenSecretName=x,dnsServers.enabled=true,dnsServers.image.repository=x,dnsServers.kubeconfigSecretName=x", "federation-lb": "podMonitor.enabled=true"} {
+		args := []string{"template", "x", chart, "-n", namespaces[chart], "-f", values[chart], "--set", set, "--set"}
+		if _, said, err := run(built[len(built)-1], append(args, "networkPolicy.enabled=true")...); err == nil || !strings.Contains(said, "networkPolicy.metricsFrom is empty") {
+			t.Errorf("%s whose metrics nobody reaches: %v: %s", chart, err, said)
+		}
+		if _, said, err := run(built[len(built)-1], append(args, "networkPolicy.enabled=false")...); err != nil {
+			t.Errorf("%s without a NetworkPolicy: %v: %s", chart, err, said)
+		}
+	}
 	if _, said, err := run(built[len(built)-1], "template", "x", "federation-member", "-n", "default", "-f", values["federation-member"]); err == nil || !strings.Contains(said, "must be federation-system") {
 		t.Errorf("federation-member in the namespace default: %v: %s", err, said)
 	}
