@@ -36,7 +36,9 @@ func rotateCommand() *cobra.Command {
   finish   stop trusting the old authority
 
 Stop the federation before each step and start it after. Between two steps, replace every copy of the kubeconfig files:
-those of the step before still work, older ones do not.
+those of the step before still work, older ones do not. Those of agents (kubectl federation token create), federation-dns
+and federation-lb are copies, and so is the authority that Prometheus trusts. Agents need new certificates before finish:
+start them with an empty --cert-dir after sign.
 
 With several apiservers, run a step in one data directory, copy pki/ca*, pki/front-proxy-ca* and pki/identity to the
 others, and restart them one by one.`,
