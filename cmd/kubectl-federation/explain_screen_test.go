@@ -82,7 +82,7 @@ func TestStatusTellsOfLoadBalancers(t *testing.T) {
 	if s.Summarize(); s.Healthy {
 		t.Error("all is well, though a load balancer does not renew its Lease")
 	}
-	printStatus(&out, s, maxRows, seenAt)
+	printStatus(&out, s, extent{maxRows, true}, seenAt)
 	for _, want := range []string{"Load balancers: 3 of 4 alive (east/a 2 of 2, west 1 of 2)\n", "  west-2 (west): has not renewed its Lease for 60s: its addresses are out of DNS; "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

@@ -73,8 +73,22 @@ func TestStatusOnAScreen(t *testing.T) {
 		t.Error("all is said to be well")
 	}
 	var screen strings.Builder
-	printStatus(&screen, s, maxRows, seenAt)
+	printStatus(&screen, s, extent{maxRows, true}, seenAt)
 	golden(t, "testdata/status.table", screen.String())
+}
+
+// A cluster whose deletions wait for approval serves, and is not well; a pipe has whole messages.
+func TestStatusInAPipe(t *testing.T) {
+	lost := clusterAt("west-a", time.Minute)
+	long := strings.Repeat("as many zones are failed over as may be at once ", 4) + "(1)"
+	lost.Status.Failover.Phase, lost.Status.Failover.Message = v1beta1.PhaseFailoverSuspended, long
+	s := statusOf(t, []*v1beta1.Cluster{roomy("east-a", "east/a"), lost}, "False "+long)
+	s.Clusters[0].DeletionsPendingApproval = 16
+	var out strings.Builder
+	printStatus(&out, s, extent{rows: maxRows}, seenAt)
+	if !strings.Contains(out.String(), "1 of 2 clusters serve") || strings.Count(out.String(), long) != 2 {
+		t.Error(out.String())
+	}
 }
 
 func TestStatusIsBounded(t *testing.T) {
@@ -85,7 +99,7 @@ func TestStatusIsBounded(t *testing.T) {
 	clusters[700] = clusterAt("cluster-700", time.Minute)
 	s := statusOf(t, clusters, slices.Repeat([]string{"False nothing works"}, 300)...)
 	var out strings.Builder
-	printStatus(&out, s, maxRows, seenAt)
+	printStatus(&out, s, extent{maxRows, true}, seenAt)
 	text := out.String()
 	for _, want := range []string{"cluster-700", "and 980 clusters more", "300 Rejected", "replicaset/web-299 -n default   5h", "and 280 objects more"} {
 		if !strings.Contains(text, want) {
@@ -105,7 +119,7 @@ func TestStatusIsWell(t *testing.T) {
 
 func TestStatusOfNoClusters(t *testing.T) {
 	var out strings.Builder
-	printStatus(&out, statusOf(t, nil), maxRows, seenAt)
+	printStatus(&out, statusOf(t, nil), extent{maxRows, true}, seenAt)
 	if text := out.String(); !strings.Contains(text, "kubectl federation join") || strings.Contains(text, "CLUSTER ") {
 		t.Errorf("a table without rows, or no word of what to do:\n%s", text)
 	}
@@ -210,7 +224,7 @@ func TestWhoMayNotSeeAllIsToldWhatIsMissing(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	var screen strings.Builder
-	printStatus(&screen, s, maxRows, seenAt)
+	printStatus(&screen, s, extent{maxRows, true}, seenAt)
 	if want := "Not counted, because you may not list them in all namespaces: Secret\n"; !strings.Contains(screen.String(), want) {
 		t.Errorf("%s\nlacks %q", screen.String(), want)
 	}

@@ -73,7 +73,7 @@ func (o *statusCommand) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if o.output == "table" {
-		o.show(out, s)
+		o.show(out, s, isTerminal(out))
 	} else if err := o.output.print(out, s); err != nil {
 		return err
 	}

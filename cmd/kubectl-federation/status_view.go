@@ -28,43 +28,60 @@ func stateText(c *explainplan.ClusterStatus) string {
 	return phrase.Join(",", append(words, c.OutOfService)...)
 }
 
-func printStatus(out io.Writer, s *explainplan.Status, rows int, now time.Time) {
-	ready, objects := 0, 0
+// extent is how much of a status is shown.
+type extent struct {
+	rows int
+	cut  bool // long messages, for a terminal
+}
+
+// message returns a message in one line.
+func (e extent) message(text string) string {
+	if e.cut {
+		return shortText(text)
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// serves reports whether DNS gives the addresses of a cluster.
+func serves(c *explainplan.ClusterStatus) bool { return c.Ready && c.DNSWeight > 0 }
+
+func printStatus(out io.Writer, s *explainplan.Status, e extent, now time.Time) {
+	serving, objects := 0, 0
 	for i := range s.Clusters {
-		if s.Clusters[i].Healthy() {
-			ready++
+		if serves(&s.Clusters[i]) {
+			serving++
 		}
 	}
 	for _, k := range s.Kinds {
 		objects += k.Objects
 	}
 	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", phrase.Prefixed(" ", s.Name), phrase.Prefixed(", DNS zone ", s.DNSZone),
-		ready, phrase.Count(int64(len(s.Clusters)), "cluster"), phrase.Count(int64(objects), "object"), len(s.OutOfSync))
-	printClusters(out, s.Clusters, rows, now)
+		serving, phrase.Count(int64(len(s.Clusters)), "cluster"), phrase.Count(int64(objects), "object"), len(s.OutOfSync))
+	printClusters(out, s.Clusters, e, now)
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
-	printBalancersAlive(out, s.LoadBalancers, rows)
+	printBalancersAlive(out, s.LoadBalancers, e.rows)
 	printKinds(out, s.Kinds)
 	if len(s.NotCounted) > 0 {
 		tell(out, "\nNot counted, because you may not list them in all namespaces: %s\n", strings.Join(s.NotCounted, ", "))
 	}
-	printOutOfSync(out, s, rows, now)
+	printOutOfSync(out, s, e, now)
 }
 
-func printClusters(out io.Writer, all []explainplan.ClusterStatus, rows int, now time.Time) {
+func printClusters(out io.Writer, all []explainplan.ClusterStatus, e extent, now time.Time) {
 	if len(all) == 0 {
 		tell(out, "There are no clusters yet: kubectl federation join adds one.\n")
 		return
 	}
 	shown := slices.Clone(all)
 	slices.SortStableFunc(shown, func(a, b explainplan.ClusterStatus) int { return problemOrder(a) - problemOrder(b) })
-	shown = shown[:min(rows, len(shown))]
+	shown = shown[:min(e.rows, len(shown))]
 	slices.SortFunc(shown, func(a, b explainplan.ClusterStatus) int { return strings.Compare(a.Name, b.Name) })
 	w := newTable(out, "CLUSTER\tPLACE\tSTATUS\tSINCE\tDNS\tCPU FREE\tMEMORY FREE\tPODS FREE\tMESSAGE")
 	for i := range shown {
 		c := &shown[i]
 		tell(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", c.Name, phrase.Prefixed(c.Region+"/", strings.Join(c.Zones, ",")), stateText(c), agoOrDash(c.Since, now), c.DNSWeight,
-			free(c, corev1.ResourceCPU), free(c, corev1.ResourceMemory), free(c, corev1.ResourcePods), shortText(nodeWarning(c)))
+			free(c, corev1.ResourceCPU), free(c, corev1.ResourceMemory), free(c, corev1.ResourcePods), e.message(nodeWarning(c)))
 	}
 	w.end()
 	printMore(out, "and", len(all)-len(shown), "cluster")
@@ -119,7 +136,7 @@ func printKinds(out io.Writer, kinds []explainplan.KindStatus) {
 	w.end()
 }
 
-func printOutOfSync(out io.Writer, s *explainplan.Status, rows int, now time.Time) {
+func printOutOfSync(out io.Writer, s *explainplan.Status, e extent, now time.Time) {
 	if len(s.OutOfSync) == 0 {
 		return
 	}
@@ -129,9 +146,9 @@ func printOutOfSync(out io.Writer, s *explainplan.Status, rows int, now time.Tim
 	}
 	tell(out, "\nOut of sync, longest first (%s):\n", strings.Join(counts, ", "))
 	w := newTable(out, "OBJECT\tFOR\tREASON\tMESSAGE")
-	for _, o := range s.OutOfSync[:min(rows, len(s.OutOfSync))] {
-		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), phrase.Since(o.Since, now), o.Reason, shortText(o.Message))
+	for _, o := range s.OutOfSync[:min(e.rows, len(s.OutOfSync))] {
+		tell(w, "%s\t%s\t%s\t%s\n", objectName(o.Kind, o.Namespace, o.Name), phrase.Since(o.Since, now), o.Reason, e.message(o.Message))
 	}
 	w.end()
-	printMore(out, "and", len(s.OutOfSync)-rows, "object")
+	printMore(out, "and", len(s.OutOfSync)-e.rows, "object")
 }

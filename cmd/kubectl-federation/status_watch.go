@@ -17,13 +17,13 @@ const (
 	clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 )
 
-// show prints a status as a table.
-func (o *statusCommand) show(out io.Writer, s *explainplan.Status) {
-	rows := maxRows
+// show prints a status as a table. Messages are cut only for a terminal: a pipe has no width.
+func (o *statusCommand) show(out io.Writer, s *explainplan.Status, terminal bool) {
+	e := extent{maxRows, terminal}
 	if o.all {
-		rows = len(s.Clusters) + len(s.OutOfSync)
+		e.rows = len(s.Clusters) + len(s.OutOfSync)
 	}
-	printStatus(out, s, rows, time.Now())
+	printStatus(out, s, e, time.Now())
 }
 
 // keepShowing looks once in a period, until ctx ends. On a terminal each status takes the place of the one before, where ages go on; elsewhere only one that
@@ -52,7 +52,7 @@ func (o *statusCommand) keepShowing(ctx context.Context, out io.Writer, look fun
 			if err != nil {
 				fmt.Fprintf(&page, "error: %v\n", err)
 			} else {
-				o.show(&page, s)
+				o.show(&page, s, terminal)
 			}
 			if _, err := out.Write(page.Bytes()); err != nil {
 				return err
