@@ -216,6 +216,11 @@ func (in DrillWorkloads) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailedComponent) OpenAPIModelName() string {
+	return "federation.v1beta1.FailedComponent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in FailoverDrill) OpenAPIModelName() string {
 	return "federation.v1beta1.FailoverDrill"
 }
