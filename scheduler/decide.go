@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
 )
 
@@ -177,10 +178,10 @@ func (d *deciding) introduceCandidate(s *candidate) {
 		d.explain(s.cluster.Name, s.because)
 	}
 	if s.stuck > s.unmade {
-		d.explain(s.cluster.Name, withWords(fmt.Sprintf("%d pods there have been unschedulable", s.stuck-s.unmade), s.says))
+		d.explain(s.cluster.Name, withWords(phrase.Subject(s.stuck-s.unmade, "pod", "there has", "there have")+" been unschedulable", s.says))
 	}
 	if s.unmade > 0 {
-		d.explain(s.cluster.Name, fmt.Sprintf("%d pods cannot be created there", s.unmade))
+		d.explain(s.cluster.Name, phrase.Count(s.unmade, "pod")+" cannot be created there")
 	}
 }
 

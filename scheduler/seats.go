@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // use is what a cluster may have of an object.
@@ -104,7 +105,7 @@ func (d *deciding) addDepartedClusters() {
 		s := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
 		s.restrict(keeps, "it has left the federation, but "+d.wants.stay)
 		d.seats = append(d.seats, s)
-		d.left = append(d.left, fmt.Sprintf("%d replicas stay in cluster %s, which has left the federation: %s", s.last, name, d.wants.stay))
+		d.left = append(d.left, fmt.Sprintf("%s in cluster %s, which has left the federation: %s", phrase.Subject(s.last, "replica", "stays", "stay"), name, d.wants.stay))
 		d.introduceCandidate(&s)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
 )
 
@@ -232,7 +233,7 @@ func (d *deciding) keepsApart(s *candidate) string {
 	}
 	if d.o.Volumes && d.wants.failover.Disabled && s.last > 0 {
 		s.restrict(keeps, d.wants.stay)
-		d.left = append(d.left, fmt.Sprintf("%d replicas in cluster %s cannot be together with the others of policy %s: %s", s.last, s.cluster.Name, d.wants.policyName(), d.wants.stay))
+		d.left = append(d.left, fmt.Sprintf("%s in cluster %s cannot be together with the others of policy %s: %s", phrase.Count(s.last, "replica"), s.cluster.Name, d.wants.policyName(), d.wants.stay))
 		return ""
 	}
 	return d.isTogether()

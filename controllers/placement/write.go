@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/apiserver/apis/resourceversion"
 	"federation/scheduler"
 )
@@ -194,7 +195,7 @@ func (c *Controller) emitEvents(in *intent) {
 		c.Recorder.Event(in.u, corev1.EventTypeNormal, "ReplicasMoved", d.Moved+" ("+d.Cause+")")
 	}
 	if d.Placement.Unschedulable > 0 {
-		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "InsufficientCapacity", "%d replicas fit in no cluster", d.Placement.Unschedulable)
+		c.Recorder.Eventf(in.u, corev1.EventTypeWarning, "InsufficientCapacity", "%s in no cluster", phrase.Subject(d.Placement.Unschedulable, "replica", "fits", "fit"))
 	}
 	switch {
 	case d.Unreferred && !in.quiet:

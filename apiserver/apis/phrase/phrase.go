@@ -18,6 +18,14 @@ func Count(n int64, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
+// Subject returns "1 replica fits", "2 replicas fit": a count with the verb that goes with one, or with more.
+func Subject(n int64, of, does, do string) string {
+	if n == 1 {
+		return Count(n, of) + " " + does
+	}
+	return Count(n, of) + " " + do
+}
+
 // MaxNames bounds how many names a sentence has.
 const MaxNames = 10
 

@@ -15,6 +15,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	"federation/apiserver/registry/cluster"
 	"federation/clusterregistry/credential"
 	"federation/controllers/supervisor"
@@ -199,7 +200,7 @@ func warnClient[T any](ctx context.Context, answers []answer[T]) {
 		}
 	}
 	if failed > maxWarnings {
-		warning.AddWarning(ctx, "", fmt.Sprintf("and %d clusters more", failed-maxWarnings))
+		warning.AddWarning(ctx, "", fmt.Sprintf("and %s more", phrase.Count(int64(failed-maxWarnings), "cluster")))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"federation/apiserver/apis/drilltimes"
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 // Preflight returns the first check that would block a drill now, and why, with its numbers. "" means that none would.
@@ -54,7 +55,7 @@ func (d *drill) checkPreflight() (reason, message string) {
 		}
 	}
 	if n, most := d.Review.ReplicasUnschedulable, d.Spec.Guardrails.Unplaced(); d.movesReplicas() && n > most {
-		return v1beta1.DrillFits, fmt.Sprintf("%d replicas would fit nowhere, at most %d may", n, most)
+		return v1beta1.DrillFits, fmt.Sprintf("%s would fit nowhere, at most %d may", phrase.Count(n, "replica"), most)
 	}
 	if d.isIsolation() {
 		if reason, message := d.mayIsolate(); reason != "" {
@@ -144,15 +145,15 @@ func (d *drill) earlyEnd() (reason, message string) {
 	}
 	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
 	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
-		return v1beta1.DrillReadyBelow, fmt.Sprintf("%d replicas are not ready, %d were before: %d %% of %d stayed ready, must be %d %%",
-			work.MostNotReady, work.NotReadyBefore, work.LeastReadyPercent, work.Replicas, least)
+		return v1beta1.DrillReadyBelow, fmt.Sprintf("%s not ready, %d before: %d %% of %d stayed ready, must be %d %%",
+			phrase.Subject(work.MostNotReady, "replica", "is", "are"), work.NotReadyBefore, work.LeastReadyPercent, work.Replicas, least)
 	}
 	var unplaced int64
 	for i := range d.Objects {
 		unplaced += d.Objects[i].Unplaced
 	}
 	if most := d.Spec.Guardrails.Unplaced(); d.movesReplicas() && unplaced > most {
-		return v1beta1.DrillUnplaced, fmt.Sprintf("%d replicas fit nowhere, at most %d may", unplaced, most)
+		return v1beta1.DrillUnplaced, fmt.Sprintf("%s nowhere, at most %d may", phrase.Subject(unplaced, "replica", "fits", "fit"), most)
 	}
 	if reason, message := d.exceededLimit(); reason != "" {
 		return reason, message

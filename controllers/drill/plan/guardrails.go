@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 )
 
 const (
@@ -37,7 +38,7 @@ func (d *drill) atRest() (reason, message string) {
 	}
 	if !d.ignoresCheck(v1beta1.DrillQuiet) {
 		if restless := d.changingObjects(); len(restless) > 0 {
-			return v1beta1.DrillQuiet, fmt.Sprintf("%d objects are not as desired: %s", len(restless), strings.Join(restless[:min(len(restless), 5)], ", "))
+			return v1beta1.DrillQuiet, fmt.Sprintf("%s not as desired: %s", phrase.Subject(int64(len(restless)), "object", "is", "are"), strings.Join(restless[:min(len(restless), 5)], ", "))
 		}
 	}
 	if other, at := d.lastDrill(); !d.ignoresCheck(v1beta1.DrillRested) && other != "" && d.Now.Sub(at) < rest {
