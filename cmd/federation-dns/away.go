@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // askEvery is the period of probing the federation, and the limit of each probe; awayAfter is how many failed probes in
@@ -43,10 +48,33 @@ func watchAway(ctx context.Context, ask func(context.Context) error, tell func(a
 	}
 }
 
-// askReady returns a probe of the readiness of the federation's API.
-func askReady(kube kubernetes.Interface) func(context.Context) error {
+// askReady returns a probe of the federation's API: whether it is ready, and whether this server may still read there.
+func askReady(kube kubernetes.Interface, heard *lastHeard) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if _, err := kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+			return err
+		}
+		_, err := kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Get(ctx, v1beta1.InfoConfigMap, metav1.GetOptions{})
+		if err == nil {
+			heard.now()
+		}
 		return err
 	}
+}
+
+// lastHeard is when the federation last let this server read.
+type lastHeard struct{ nanos atomic.Int64 }
+
+func (h *lastHeard) now() { h.nanos.Store(time.Now().UnixNano()) }
+
+// ageDesc describes the metric of lastHeard.
+var ageDesc = prometheus.NewDesc("federation_dns_server_federation_age_seconds",
+	"Time since the federation last let federation-dns read; since the start, before it did at all.", nil, nil)
+
+// Describe is part of prometheus.Collector.
+func (h *lastHeard) Describe(to chan<- *prometheus.Desc) { to <- ageDesc }
+
+// Collect is part of prometheus.Collector.
+func (h *lastHeard) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, time.Since(time.Unix(0, h.nanos.Load())).Seconds())
 }

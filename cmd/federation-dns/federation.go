@@ -21,7 +21,7 @@ import (
 
 // followFederation keeps the zone in line with the federation until ctx ends. It fails if the federation has another
 // zone, and retries while it cannot be reached.
-func (o *options) followFederation(ctx context.Context, z *zone) error {
+func (o *options) followFederation(ctx context.Context, z *zone, heard *lastHeard) error {
 	from, kube, err := connection.New(o.kubeconfig)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (o *options) followFederation(ctx context.Context, z *zone) error {
 	if o.federationKeys && !waitSigned(ctx, kube, z.server) {
 		return nil // shutting down
 	}
-	go supervisor.Keep(ctx, "dns", func(ctx context.Context) { watchAway(ctx, askReady(kube), z.server.SetAway) })
+	go supervisor.Keep(ctx, "dns", func(ctx context.Context) { watchAway(ctx, askReady(kube, heard), z.server.SetAway) })
 	from.Start(ctx.Done())
 	return names.Run(ctx)
 }

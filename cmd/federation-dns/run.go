@@ -47,6 +47,14 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("--zone-file %s: %w", o.zoneFile, err)
 	}
 	giveBack()
+	heard := &lastHeard{}
+	if o.kubeconfig != "" {
+		heard.now()
+		if err := registry.Register(heard); err != nil {
+			return fmt.Errorf("metrics of the federation's answers: %w", err)
+		}
+		defer registry.Unregister(heard)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(supervisor.Protected(ctx, "dns", func(ctx context.Context) error { return process.RunWithMetrics(ctx, o.metrics, z.isReady, server.Run) }))
 	logformat.Announce("federation-dns: %s on %s, over UDP and TCP", o.zone, server.Addr())
@@ -55,7 +63,7 @@ func (o *options) run(ctx context.Context) error {
 		group.Go(supervisor.Protected(ctx, "zone-file", func(ctx context.Context) error { o.followFile(ctx, z, watched); return nil }))
 	}
 	if o.kubeconfig != "" {
-		group.Go(supervisor.Protected(ctx, "servicedns", func(ctx context.Context) error { return o.followFederation(ctx, z) }))
+		group.Go(supervisor.Protected(ctx, "servicedns", func(ctx context.Context) error { return o.followFederation(ctx, z, heard) }))
 	}
 	return group.Wait()
 }
