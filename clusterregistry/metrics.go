@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -24,11 +25,15 @@ var (
 		Name: "federation_cluster_transitions_total",
 		Help: "Changes of a member cluster's condition Ready, by its new status and reason.",
 	}, []string{"cluster", "status", "reason"})
+	conditionGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_cluster_condition",
+		Help: "1 while a member cluster has a condition that waits for a person: DeletionsPendingApproval or FencesMissing.",
+	}, []string{"cluster", "type"})
 	register sync.Once
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(readyGauge, healthCheckSeconds, transitions) })
+	register.Do(func() { legacyregistry.MustRegister(readyGauge, healthCheckSeconds, transitions, conditionGauge) })
 }
 
 func (k *keeper) observeHealthCheck(begin time.Time) {
@@ -41,6 +46,13 @@ func (k *keeper) observeState(transition *v1beta1.ClusterCondition) {
 		ready = 1
 	}
 	readyGauge.WithLabelValues(k.name).Set(ready)
+	for _, t := range []v1beta1.ClusterConditionType{v1beta1.ClusterDeletionsPendingApproval, v1beta1.ClusterFencesMissing} {
+		if c := k.known.Condition(t); c != nil && c.Status == corev1.ConditionTrue {
+			conditionGauge.WithLabelValues(k.name, string(t)).Set(1)
+		} else {
+			conditionGauge.Delete(map[string]string{"cluster": k.name, "type": string(t)})
+		}
+	}
 	if transition != nil {
 		transitions.WithLabelValues(k.name, string(transition.Status), transition.Reason).Inc()
 	}
@@ -52,4 +64,5 @@ func forgetMetrics(cluster string) {
 	readyGauge.Delete(is)
 	healthCheckSeconds.Delete(is)
 	transitions.DeletePartialMatch(is)
+	conditionGauge.DeletePartialMatch(is)
 }

@@ -24,6 +24,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
@@ -656,6 +657,26 @@ func TestAClusterThatLeavesIsDisconnected(t *testing.T) {
 	f.eventually("it is forgotten", func() bool { return len(f.Members()) == 0 })
 }
 
+// gaugesOf are the labels of what a metric has.
+func gaugesOf(t *testing.T, metric string) string {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels strings.Builder
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if family.GetName() == metric {
+					labels.WriteString(label.GetName() + "=" + label.GetValue() + " ")
+				}
+			}
+		}
+	}
+	return labels.String()
+}
+
 // Of each member it is known whether fences hold our account, by asking it to write what they refuse, without writing it.
 func TestTheClusterSaysThatItHasNoFences(t *testing.T) {
 	f, fenced, open := newFleet(t), newFakeMember(t), newFakeMember(t)
@@ -663,6 +684,7 @@ func TestTheClusterSaysThatItHasNoFences(t *testing.T) {
 	f.join("fenced", fenced, "good")
 	f.join("open", open, "good")
 	f.eventually("the condition of the one", func() bool { return f.cluster("open").Condition(v1beta1.ClusterFencesMissing) != nil })
+	f.eventually("the metric of the one", func() bool { return gaugesOf(t, "federation_cluster_condition") == "cluster=open type=FencesMissing " })
 	f.eventually("the other was asked", func() bool { return len(fenced.seen("dryRun=All")) > 0 })
 	f.eventually("it has the zones", func() bool { return len(f.cluster("fenced").Status.Zones) > 0 })
 	if c := f.cluster("fenced").Condition(v1beta1.ClusterFencesMissing); c != nil {
