@@ -41,6 +41,7 @@ type SliceView struct {
 	Why       string    `json:"why,omitempty"`
 }
 
+// Untold is a cluster with the Service that no other cluster has slices of, or the whole Service.
 type Untold struct {
 	Cluster string `json:"cluster,omitempty"`
 	Why     string `json:"why"`

@@ -27,6 +27,7 @@ func (b *LoadBalancer) Place() string {
 	return cmp.Or(strings.Trim(b.Region+"/"+b.Zone, "/"), "-")
 }
 
+// LoadBalancersOf returns load balancers as they have registered.
 func LoadBalancersOf(all []loadbalancerplan.Registration) (views []LoadBalancer) {
 	for i := range all {
 		b := &all[i]

@@ -21,6 +21,7 @@ type NamesView struct {
 	Objects   []ObjectNames         `json:"objects"`
 }
 
+// ObjectNames are the names of a Service or an Ingress.
 type ObjectNames struct {
 	Kind      string     `json:"kind"`
 	Namespace string     `json:"namespace"`
@@ -30,6 +31,7 @@ type ObjectNames struct {
 	Notes []NoteView `json:"notes,omitempty"`
 }
 
+// NameView is a name with what it answers.
 type NameView struct {
 	Name  string `json:"name"`
 	Level string `json:"level"`
@@ -38,6 +40,7 @@ type NameView struct {
 	Clusters []StandingView `json:"clusters"`
 }
 
+// AnswerView is a record set of a name.
 type AnswerView struct {
 	Type       string   `json:"type"`
 	TTLSeconds uint32   `json:"ttlSeconds"`
@@ -46,18 +49,21 @@ type AnswerView struct {
 	OneOf []VariantView `json:"oneOf,omitempty"`
 }
 
+// VariantView is one of the answers of a record set that servers choose from.
 type VariantView struct {
 	Weight uint32   `json:"weight,omitempty"`
 	Region string   `json:"region,omitempty"`
 	Data   []string `json:"data"`
 }
 
+// StandingView says whether a cluster's addresses are given out, and why.
 type StandingView struct {
 	Name  string `json:"name"`
 	Given bool   `json:"given"`
 	Why   string `json:"why"`
 }
 
+// NoteView says what is missing or unexpected, of a cluster or of the whole object.
 type NoteView struct {
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message"`

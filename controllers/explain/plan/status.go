@@ -36,6 +36,7 @@ type Status struct {
 	OutOfSync []ObjectStatus `json:"outOfSync,omitempty"`
 }
 
+// ClusterStatus says how a cluster stands.
 type ClusterStatus struct {
 	Name    string   `json:"name"`
 	Region  string   `json:"region,omitempty"`
@@ -59,9 +60,10 @@ type ClusterStatus struct {
 	PartiallyReachable bool   `json:"partiallyReachable,omitempty"`
 	Message            string `json:"message,omitempty"`
 	// PhaseWithShare is the phase as in kubectl get clusters.
-	PhaseWithShare string
+	PhaseWithShare string `json:"-"`
 }
 
+// KindStatus counts the objects of a kind.
 type KindStatus struct {
 	Kind      string `json:"kind"`
 	Objects   int    `json:"objects"`
@@ -73,6 +75,7 @@ type KindStatus struct {
 	Unschedulable int64 `json:"unschedulable,omitempty"`
 }
 
+// ObjectStatus is an object that is not as desired in all clusters.
 type ObjectStatus struct {
 	Kind      string    `json:"kind"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -139,6 +142,7 @@ func (s *Status) Summarize() {
 	}
 }
 
+// Healthy reports whether the cluster serves, and nothing in it waits for somebody.
 func (c *ClusterStatus) Healthy() bool {
 	return c.Ready && c.Phase == string(v1beta1.PhaseServing) && c.DeletionsPendingApproval == 0 && !c.PartiallyReachable
 }
