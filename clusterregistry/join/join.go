@@ -158,7 +158,8 @@ func federationUID(ctx context.Context, federation kubernetes.Interface) (string
 	return string(ns.UID), nil
 }
 
-// register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once.
+// register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once; of a cluster that has both, the Cluster, so
+// that no check with the new token is at the address of before.
 func (r *Request) register(ctx context.Context, uid, address, token string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
@@ -168,6 +169,21 @@ func (r *Request) register(ctx context.Context, uid, address, token string) erro
 	if r.Pull {
 		return r.registerPull(ctx, uid)
 	}
+	if has, err := r.FederationDynamic.Resource(v1beta1.ClustersResource).Get(ctx, r.Name, metav1.GetOptions{}); err == nil {
+		if name, _, _ := unstructured.NestedString(has.Object, "spec", "secretRef", "name"); name == SecretName(r.Name) {
+			if err := r.putCluster(ctx, address); err != nil {
+				return err
+			}
+			return r.putSecret(ctx, token)
+		}
+	}
+	if err := r.putSecret(ctx, token); err != nil {
+		return err
+	}
+	return r.putCluster(ctx, address)
+}
+
+func (r *Request) putSecret(ctx context.Context, token string) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}},
 		Data:       map[string][]byte{credential.TokenKey: []byte(token), credential.CAKey: r.CA},
@@ -182,7 +198,7 @@ func (r *Request) register(ctx context.Context, uid, address, token string) erro
 		return err
 	}
 	r.say("Secret %s/%s holds the credential", namespace, secret.Name)
-	return r.putCluster(ctx, address)
+	return nil
 }
 
 // registerPull writes the Cluster, and ends what an earlier join gave the federation: its tokens in the member, and the Secret with one.

@@ -129,6 +129,26 @@ func TestJoinMakesTheSwitchOfTheAgent(t *testing.T) {
 	}
 }
 
+// A cluster that joins again has its address changed before its token: no good check with the token is at the address of before.
+func TestJoiningAgainChangesTheAddressFirst(t *testing.T) {
+	f := newFakes()
+	var order []string
+	note := func(a clienttesting.Action) (bool, runtime.Object, error) {
+		order = append(order, a.GetVerb()+" "+a.GetResource().Resource)
+		return false, nil, nil
+	}
+	for range 2 {
+		if err := Join(t.Context(), f.request("east-a")); err != nil {
+			t.Fatal(err)
+		}
+		f.federation.PrependReactor("update", "secrets", note)
+		f.dynamic.PrependReactor("update", "clusters", note)
+	}
+	if want := []string{"update clusters", "update secrets"}; !slices.Equal(order, want) {
+		t.Errorf("%v, want %v", order, want)
+	}
+}
+
 // Leaving ends the bootstrap tokens of the cluster's agent, and of no other.
 func TestUnjoinDeletesTokensOfTheAgent(t *testing.T) {
 	f, ctx := newFakes(), t.Context()
