@@ -111,7 +111,7 @@ func runBeside(m *testing.M, with func(context.Context, *Running) error) (code i
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // nobody reads it any more
 	r, err := Start(Options(dir))
 	if err != nil {
 		return 1, err

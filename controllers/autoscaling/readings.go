@@ -228,7 +228,7 @@ func (r *readings) report(by *autoscalingv2.HorizontalPodAutoscaler, unseen map[
 		r.Recorder.Eventf(by, corev1.EventTypeWarning, "ReplicasNotSeen", "replicas that are placed and not seen count as pods without metrics: %s", news)
 	}
 	for _, a := range asked {
-		if news := r.news(by, a.Ask.String(), a.unseen); news != "" {
+		if news := r.news(by, a.String(), a.unseen); news != "" {
 			r.Recorder.Eventf(by, corev1.EventTypeWarning, "MetricNotSeen", "clusters with replicas do not say what the metric %s is: %s", a.Name, news)
 		}
 	}

@@ -76,7 +76,7 @@ func PatchCoreDNS(ctx context.Context, member kubernetes.Interface, r *join.Requ
 	}
 	patched, err := withClusterSet(m.Data["Corefile"])
 	if err != nil {
-		return false, fmt.Errorf("Corefile in ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
+		return false, fmt.Errorf("the Corefile in ConfigMap %s/%s: %w", metav1.NamespaceSystem, coreDNSName, err)
 	}
 	if patched == m.Data["Corefile"] {
 		return false, nil
