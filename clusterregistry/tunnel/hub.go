@@ -236,8 +236,11 @@ func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		m.used--
+		if c.answered.Load() {
+			return
+		}
 		for _, other := range m.ready {
-			if !c.answered.Load() && other.since.Before(ready.since) {
+			if other.since.Before(ready.since) {
 				_ = other.Close() // watch removes it
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +105,7 @@ func (f *federation) waitConnected(ctx context.Context, names []string, byAgents
 		if err := until(waiting, func() bool {
 			return (f.condition(ctx, name, v1beta1.ClusterAgentConnected)["status"] == "True") == byAgents
 		}); err != nil {
-			return fmt.Errorf("cluster %s: its agent is connected: not %s: %w", name, strconv.FormatBool(byAgents), err)
+			return fmt.Errorf("cluster %s: want its agent connected: %t: %w", name, byAgents, err)
 		}
 	}
 	return f.waitClusters(ctx, names)

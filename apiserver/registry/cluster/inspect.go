@@ -32,8 +32,9 @@ func (r *InspectREST) Connect(ctx context.Context, name string, options runtime.
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		query := req.URL.Query()
 		for _, endless := range []string{"watch", "follow"} {
-			if query := req.URL.Query(); query.Has(endless) {
+			if query.Has(endless) {
 				responder.Error(errors.NewBadRequest(fmt.Sprintf("%s=%s: must be left out: clusters/%s/inspect reads once", endless, query.Get(endless), name)))
 				return
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -88,6 +89,9 @@ func newStack(root, bin string) (*stack, error) {
 func (s *stack) path(parts ...string) string {
 	return filepath.Join(append([]string{s.root}, parts...)...)
 }
+
+// id tells this stack from others on the machine, in names that the kernel has.
+func (s *stack) id() string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s.root))) }
 
 // say prints a line of progress, with the seconds since the start.
 func (s *stack) say(format string, args ...any) {

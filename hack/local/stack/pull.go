@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +23,12 @@ const cutOffGroup = 64177
 
 // filterTable is the name of this stack's table in nftables, and no other's.
 func (s *stack) filterTable() string {
-	return fmt.Sprintf("federation_pull_%08x", crc32.ChecksumIEEE([]byte(s.root)))
+	return "federation_pull_" + s.id()
+}
+
+// withoutTable are the commands of nft after which there is no such table, whether there was one or not.
+func withoutTable(name string) string {
+	return fmt.Sprintf("table inet %[1]s {}\ndelete table inet %[1]s\n", name)
 }
 
 // cutFederationOff has the kernel drop each packet of the federation to a member's API. What it drops is counted.
@@ -34,12 +38,10 @@ func (s *stack) cutFederationOff(st *state) error {
 		ports = append(ports, strconv.Itoa(port))
 	}
 	table := s.filterTable()
-	return nft(fmt.Sprintf(`table inet %[1]s {}
-delete table inet %[1]s
-table inet %[1]s {
+	return nft(withoutTable(table) + fmt.Sprintf(`table inet %s {
 	chain output {
 		type filter hook output priority filter; policy accept;
-		meta skgid %[2]d tcp dport { %[3]s } counter drop
+		meta skgid %d tcp dport { %s } counter drop
 	}
 }
 `, table, cutOffGroup, strings.Join(ports, ", ")))
@@ -50,7 +52,7 @@ func (s *stack) removeFilter() error {
 	if st, err := s.loadState(); err != nil || !st.Pull {
 		return nil // what cannot be read has no members in pull mode that we know of
 	}
-	return nft(fmt.Sprintf("table inet %[1]s {}\ndelete table inet %[1]s\n", s.filterTable()))
+	return nft(withoutTable(s.filterTable()))
 }
 
 func nft(rules string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -106,7 +105,7 @@ func (s *stack) realFlags(i int, o upOptions) []string {
 
 // cgroup begins the names of the cgroups of this stack's nodes, and of no other's.
 func (s *stack) cgroup() string {
-	return fmt.Sprintf("/federation-%08x", crc32.ChecksumIEEE([]byte(s.root)))
+	return "/federation-" + s.id()
 }
 
 // removeCgroups removes what real nodes, which have ended, leave behind. Their last processes may be ending yet.
