@@ -143,7 +143,7 @@ func TestWhatStaysAtTheFederation(t *testing.T) {
 	}
 }
 
-// TestWhyNoNames: a name that is mistyped is told from an object that has no names.
+// TestWhyNoNames: a mistyped name is distinguished from an object that has no names.
 func TestWhyNoNames(t *testing.T) {
 	f := newFederation(t)
 	if _, err := f.Dynamic.Resource(plan.Services).Namespace("shop").Create(t.Context(), fromJSON(t, webService), metav1.CreateOptions{}); err != nil {

@@ -161,7 +161,7 @@ func (b *browser) printed() []byte {
 // spans are times that depend on when a page is looked at.
 var spans = regexp.MustCompile(`\b\d+(s|m|h|d)\b|\d\d? \w{3} \d{4}, \d\d:\d\d:\d\d|\d\d:\d\d:\d\d`)
 
-// tree returns what a screen reader is told of the page: roles, names, and descriptions.
+// tree returns the page as a screen reader receives it: roles, names, and descriptions.
 func (b *browser) tree() string {
 	b.t.Helper()
 	all, err := chromedp.Call(b.chromium().ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})

@@ -46,7 +46,7 @@ func whole(q string) autoscalingv2.MetricTarget {
 	return autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse(q))}
 }
 
-// given is what Kubernetes' calculator is told that metrics are.
+// given are the metrics that Kubernetes' calculator receives.
 type given struct {
 	metrics.MetricsClient
 	pods  metrics.PodMetricsInfo
