@@ -107,7 +107,7 @@ func Join(ctx context.Context, r Request) error {
 			return err
 		}
 	}
-	uid, err := federationUID(ctx, r.Federation)
+	uid, err := FederationUID(ctx, r.Federation)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,8 @@ func serverAddress(server string) (string, error) {
 	return u.Host, nil
 }
 
-func federationUID(ctx context.Context, federation kubernetes.Interface) (string, error) {
+// FederationUID returns the UID by which members know a federation: that of its namespace kube-system.
+func FederationUID(ctx context.Context, federation kubernetes.Interface) (string, error) {
 	ns, err := federation.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("at the federation: namespace %s, whose UID names the federation: %w", metav1.NamespaceSystem, err)

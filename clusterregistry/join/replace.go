@@ -23,7 +23,7 @@ const Forgotten = 15 * time.Second
 // It returns when the federation has a token of the new one, in the Secret of that name. Of the request it needs Name, Federation, Member and Say. Member needs an administrator's rights. For a while, Forgotten and a little more, the federation's
 // requests are refused there, which moves nothing.
 func ReplaceAccount(ctx context.Context, r Request, secret string, forgotten time.Duration) error {
-	uid, err := federationUID(ctx, r.Federation)
+	uid, err := FederationUID(ctx, r.Federation)
 	if err != nil {
 		return err
 	}

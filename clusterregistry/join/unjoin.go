@@ -35,7 +35,7 @@ type Left struct {
 // account and rights in the member, then the Secret. A member that cannot be reached does not keep
 // it from ending. Workloads stay in the member and keep running.
 func Unjoin(ctx context.Context, r Request) (Left, error) {
-	uid, err := federationUID(ctx, r.Federation)
+	uid, err := FederationUID(ctx, r.Federation)
 	if err != nil {
 		return Left{}, err
 	}

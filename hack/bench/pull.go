@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
 )
@@ -89,12 +87,12 @@ func (b *bench) startAgent(ctx context.Context, name string) (*process, error) {
 	if err := os.WriteFile(bootstrap, token, 0o600); err != nil {
 		return nil, err
 	}
-	system, err := b.fed.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := join.FederationUID(ctx, b.fed.kube)
 	if err != nil {
 		return nil, err
 	}
 	return start(filepath.Join(b.root, "logs", name+"-agent.log"), filepath.Join(b.bin, "federation-agent"), "--cluster="+name, "--bootstrap-kubeconfig="+bootstrap,
-		"--kubeconfig="+b.kubeconfig(name), "--account="+v1beta1.FederationNamespace+"/"+join.AccountName(string(system.UID)), "--cert-dir="+filepath.Join(dir, "certificate"))
+		"--kubeconfig="+b.kubeconfig(name), "--account="+v1beta1.FederationNamespace+"/"+join.AccountName(uid), "--cert-dir="+filepath.Join(dir, "certificate"))
 }
 
 // waitConnected waits until all clusters are connected to as they should be, and ready.

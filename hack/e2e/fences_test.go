@@ -21,17 +21,17 @@ import (
 // stolen returns a client of a member with the token that the federation has for it, and the federation's UID.
 func stolen(t *testing.T, member string) (kubernetes.Interface, string) {
 	t.Helper()
-	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := join.FederationUID(t.Context(), s.fed.client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := rest.AnonymousClientConfig(s.members[member].config)
-	config.BearerToken = accountToken(t, member, join.AccountName(string(system.UID)))
+	config.BearerToken = accountToken(t, member, join.AccountName(uid))
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, string(system.UID)
+	return client, uid
 }
 
 // accountToken returns a token of the federation's account in a member: the federation's own, or one as the agent has.

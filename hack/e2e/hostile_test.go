@@ -214,11 +214,11 @@ func joinHostile(t *testing.T, how, name string) (pid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := join.FederationUID(t.Context(), s.fed.client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := accountToken(t, beyond, join.AccountName(string(system.UID)))
+	token := accountToken(t, beyond, join.AccountName(uid))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: join.SecretName(name)}, Data: map[string][]byte{"token": []byte(token), "ca.crt": says.CA}}
 	if _, err := s.fed.client.CoreV1().Secrets(v1beta1.FederationNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -62,12 +62,12 @@ func pull(t *testing.T, name string, flags ...string) *agent {
 	if err := os.WriteFile(bootstrap, []byte(token), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	system, err := s.fed.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := join.FederationUID(t.Context(), s.fed.client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.args = []string{
-		"--cluster", name, "--bootstrap-kubeconfig", bootstrap, "--kubeconfig", kubeconfig, "--account", v1beta1.FederationNamespace + "/" + join.AccountName(string(system.UID)),
+		"--cluster", name, "--bootstrap-kubeconfig", bootstrap, "--kubeconfig", kubeconfig, "--account", v1beta1.FederationNamespace + "/" + join.AccountName(uid),
 		"--cert-dir", filepath.Join(a.dir, "certificate"),
 	}
 	a.args = append(a.args, flags...)

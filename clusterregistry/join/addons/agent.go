@@ -27,11 +27,11 @@ type Agent struct {
 
 // AddTo adds its installation, with a bootstrap token that it makes at the federation, to a join; and returns the federation's account in the cluster.
 func (a *Agent) AddTo(ctx context.Context, federation *rest.Config, core kubernetes.Interface, r *join.Request) (account string, err error) {
-	system, err := core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := join.FederationUID(ctx, core)
 	if err != nil {
 		return "", err
 	}
-	if account = join.AccountName(string(system.UID)); a.Image == "" {
+	if account = join.AccountName(uid); a.Image == "" {
 		return account, nil
 	}
 	kubeconfig, tokenID, err := join.AgentBootstrap(ctx, federation, core, r.Name, a.Server, join.DefaultAgentTokenTTL)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +52,15 @@ func client(kubeconfig string) (*rest.Config, dynamic.Interface, error) {
 	config.QPS = -1
 	d, err := dynamic.NewForConfig(config)
 	return config, d, err
+}
+
+// federationUID returns the UID by which members know a federation.
+func federationUID(ctx context.Context, federation dynamic.Interface) (string, error) {
+	system, err := federation.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return string(system.GetUID()), nil
 }
 
 // apiReady is content when the API behind the kubeconfig says that it is ready.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -102,7 +101,7 @@ func (s *stack) startAgent(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	system, err := federation.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	uid, err := federationUID(ctx, federation)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (s *stack) startAgent(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	p := s.agentProgram(name, join.AccountName(string(system.GetUID())))
+	p := s.agentProgram(name, join.AccountName(uid))
 	if of, _ := os.ReadFile(s.agentPath(name, "cluster-uid")); string(of) != string(cluster.GetUID()) {
 		for _, pid := range findProcesses(p.same) {
 			if err := end(pid, p.same, endPatience); err != nil {

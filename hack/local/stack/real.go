@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/hack/local/cgroup"
 )
@@ -94,10 +92,7 @@ func (s *stack) inInternet() string {
 func (s *stack) realFlags(i int, o upOptions) []string {
 	uid := ""
 	if _, c, err := client(s.federationKubeconfig()); err == nil {
-		namespaces := c.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
-		if system, err := namespaces.Get(context.Background(), metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
-			uid = string(system.GetUID()) // without a federation there are only members
-		}
+		uid, _ = federationUID(context.Background(), c) // without a federation there are only members
 	}
 	return []string{"--federation-uid=" + uid, "--internet=" + s.path("internet", "pid"), "--number=" + strconv.Itoa(i), "--bin=" + s.bin,
 		"--images=" + filepath.Join(s.bin, "images"), "--cgroup=" + s.cgroup(), "--service-proxy=" + o.serviceProxy}
