@@ -64,6 +64,6 @@ func applyDryRun(t *testing.T, objects []byte) (string, error) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("kubectl", fmt.Sprintf("--kubeconfig=%s", filepath.Join(s.dir, "members/east-a/kubeconfig")),
-		"apply", "--dry-run=server", "--validate=strict", "-f", file).CombinedOutput()
+		"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", file).CombinedOutput()
 	return string(out), err
 }

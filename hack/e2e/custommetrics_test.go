@@ -272,9 +272,7 @@ func TestACustomKindIsScaled(t *testing.T) {
 		a.waiting.Store(30)
 	}
 	for _, member := range names {
-		if out, err := s.kubectl(t, "", "federation", "join", member, "--custom-kinds=gadgets.scaled.example", "--member-kubeconfig", s.dir+"/members/"+member+"/kubeconfig"); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		joinAgain(t, member, "--custom-kinds=gadgets.scaled.example")
 	}
 	apply(t, gadgetDefinition)
 	if out, err := s.kubectl(t, "", "create", "namespace", "scaled"); err != nil {
