@@ -18,9 +18,9 @@ type fault struct {
 // maxURI bounds the path and query in bytes.
 const maxURI = 8 << 10
 
-// checkRequest refuses what two servers may read in two ways, beside what net/http refuses. It returns the host in lower case, without a
-// port or a dot at its end. seen is what was seen of its head.
-func checkRequest(r *http.Request, seen framing) (host string, f *fault) {
+// checkRequest refuses what two servers may read in two ways, beside what http1 and net/http refuse. It returns the host in lower case, without a
+// port or a dot at its end.
+func checkRequest(r *http.Request) (host string, f *fault) {
 	bad := func(format string, args ...any) (string, *fault) {
 		return "", &fault{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 	}
@@ -50,12 +50,6 @@ func checkRequest(r *http.Request, seen framing) (host string, f *fault) {
 		if element == "." || element == ".." {
 			return bad("the path has an element . or ..: clients resolve these")
 		}
-	}
-	if seen.coding && !r.ProtoAtLeast(1, 1) {
-		return bad("HTTP/1.0 has no Transfer-Encoding")
-	}
-	if seen.coding && seen.length {
-		return bad("Transfer-Encoding and Content-Length: must be one of them")
 	}
 	if r.Header["Upgrade"] != nil && (r.ProtoMajor != 1 || r.ContentLength != 0) {
 		return bad("Upgrade: must be in a request of HTTP/1.1 without a body")

@@ -605,7 +605,7 @@ func TestBodiesOfRefusedRequestsEnd(t *testing.T) {
 func TestMethodsAreTokens(t *testing.T) {
 	for method, good := range map[string]bool{"GET": true, "PROPFIND": true, "GET /admin?x=": false, "A\tB": false, "": false} {
 		r := &http.Request{Method: method, Host: "www.test", RequestURI: "/", URL: &url.URL{Path: "/"}, ProtoMajor: 2}
-		if _, f := checkRequest(r, framing{}); (f == nil) != good {
+		if _, f := checkRequest(r); (f == nil) != good {
 			t.Errorf("method %q: %+v", method, f)
 		}
 	}

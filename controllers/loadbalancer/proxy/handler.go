@@ -62,9 +62,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
-	seen := framingOf(r)
-	mayHaveBoth := seen.unknown && (len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1)) // then nothing must follow
-	if r.ProtoMajor == 1 && (p.draining.Load() || mayHaveBoth) {
+	if r.ProtoMajor == 1 && p.draining.Load() {
 		w.Header().Set("Connection", "close")
 	}
 	if r.ContentLength != 0 { // whoever answers first: what is left of the body is read to its end
@@ -76,7 +74,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 		}
 		refuse(w, n, status, why)
 	}
-	host, bad := checkRequest(r, seen)
+	host, bad := checkRequest(r)
 	if bad != nil {
 		w.Header().Set("Connection", "close")
 		no(bad.status, bad.why)

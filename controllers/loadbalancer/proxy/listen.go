@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"federation/controllers/loadbalancer/http1"
 	"federation/controllers/supervisor"
 )
 
@@ -25,16 +26,20 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	keepAliveTimeout  = 75 * time.Second
 	maxStreams        = 128
+	acceptPause       = 50 * time.Millisecond
 )
 
 // Server takes requests at one address. Make it with Listen.
 type Server struct {
 	proxy    *Proxy
 	listener net.Listener
-	http     *http.Server
-	// handshakes is nil without TLS.
-	handshakes *handshakes
-	open       atomic.Int64
+	// config is nil without TLS.
+	config *tls.Config
+	// one serves HTTP/1, and two HTTP/2, on what comes by streams.
+	one     *http1.Server
+	two     *http.Server
+	streams *handOver
+	open    atomic.Int64
 }
 
 // ListenOptions say how a Server listens.
@@ -63,18 +68,19 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 	}
 	s := &Server{proxy: p}
 	s.listener = &boundedListener{Listener: listener, server: s, options: o, of: map[netip.Addr]int{}}
+	s.streams = newHandOver(listener)
+	s.one = &http1.Server{Handler: p, HTTP2: s.streams.pass, MaxHead: maxHeader, HeadTimeout: readHeaderTimeout, IdleTimeout: keepAliveTimeout}
 	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(o.TLS)
 	protocols.SetUnencryptedHTTP2(!o.TLS)
-	s.http = &http.Server{
+	s.two = &http.Server{
 		Handler: p, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: keepAliveTimeout, MaxHeaderBytes: maxHeader,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: keepAliveTimeout, WriteByteTimeout: writeTimeout},
 		ErrorLog: log.New(discard{}, "", 0), // what clients do wrong is theirs
 	}
-	if s.http.ConnContext = withWatchedConn; o.TLS {
-		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate, NextProtos: []string{http2Protocol, "http/1.1"}}
-		s.handshakes = newHandshakes(s.listener, s.http.TLSConfig.Clone()) // net/http changes its own
+	if o.TLS {
+		s.config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate, NextProtos: []string{http2Protocol, "http/1.1"}}
+		s.two.TLSConfig = s.config.Clone() // net/http changes its own
 	}
 	return s, nil
 }
@@ -87,21 +93,46 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Serve takes requests until Shutdown.
-func (s *Server) Serve() (err error) {
-	listener := s.listener
-	if s.handshakes != nil {
-		listener = s.handshakes
+func (s *Server) Serve() error {
+	ctx := context.Background() // connections outlive Serve
+	go func() {
+		if supervisor.Protect(ctx, "loadbalancer", func() error { return s.two.Serve(s.streams) }) != nil {
+			_ = s.listener.Close() // which ends Serve
+		}
+	}()
+	for {
+		c, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			time.Sleep(acceptPause) // too many files are open, or so
+			continue
+		}
 		go func() {
-			if supervisor.Protect(context.Background(), "loadbalancer", func() error { s.handshakes.run(); return nil }) != nil {
-				_ = s.handshakes.Close() // which ends Serve
+			if supervisor.Protect(ctx, "loadbalancer", func() error { return s.serveConn(ctx, c) }) != nil {
+				_ = c.Close() // it is given up
 			}
 		}()
 	}
-	err = s.http.Serve(listener)
-	if errors.Is(err, http.ErrServerClosed) {
+}
+
+// serveConn serves a connection until it ends, or hands it over.
+func (s *Server) serveConn(ctx context.Context, c net.Conn) error {
+	if s.config == nil {
+		s.one.ServeConn(ctx, c, nil)
 		return nil
 	}
-	return err
+	secure, err := shake(c, s.config)
+	if err != nil {
+		return err
+	}
+	if state := secure.ConnectionState(); state.NegotiatedProtocol != http2Protocol {
+		s.one.ServeConn(ctx, secure, &state)
+	} else {
+		s.streams.pass(secure)
+	}
+	return nil
 }
 
 // Drain has clients close their connections, each with its next answer. New ones are still taken.
@@ -109,12 +140,24 @@ func (p *Proxy) Drain() { p.draining.Store(true) }
 
 // Shutdown takes no more connections, and waits for requests and for connections that have switched protocols until ctx ends; then it closes them.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
+	_ = s.listener.Close() // it may be closed
+	var wait sync.WaitGroup
+	var err1 error
+	wait.Go(func() { err1 = supervisor.Protect(ctx, "loadbalancer", func() error { return s.one.Shutdown(ctx) }) })
+	err2 := s.two.Shutdown(ctx)
+	wait.Wait()
 	s.proxy.tunnels.wait(ctx)
-	if err != nil {
-		return s.http.Close()
+	if err1 != nil || err2 != nil {
+		return s.Close()
 	}
 	return nil
+}
+
+// Close closes all connections that have not switched protocols.
+func (s *Server) Close() error {
+	_ = s.listener.Close() // it may be closed
+	_ = s.one.Close()      // has no error
+	return s.two.Close()
 }
 
 // errNoCertificate is for a client that names another server.
@@ -154,14 +197,10 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			continue
 		}
 		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.release(client) })} // it listens to tcp
-		var conn net.Conn = bounded
 		if l.options.ProxyProtocol {
-			conn = &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}
+			return &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}, nil
 		}
-		if !l.options.TLS {
-			conn = &watchedConn{Conn: conn}
-		}
-		return conn, nil
+		return bounded, nil
 	}
 }
 

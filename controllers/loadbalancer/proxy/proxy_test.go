@@ -135,7 +135,7 @@ func (b *bed) listen(o ListenOptions) {
 	b.url = b.server.Addr().String()
 	server := b.server
 	go func() { _ = server.Serve() }()
-	b.t.Cleanup(func() { _ = server.http.Close() })
+	b.t.Cleanup(func() { _ = server.Close() })
 }
 
 // tableOf routes a host, and with a Secret also by TLS.
