@@ -109,6 +109,21 @@ func (g *generator) waitReady() (err error) {
 
 // run sends requests for a time: as many as are answered, or at a rate.
 func (g *generator) run(length time.Duration, rate float64) *result {
+	stop := make(chan struct{})
+	time.AfterFunc(length, func() { close(stop) })
+	return g.runUntil(stop, rate)
+}
+
+// runUntil sends requests until stop is closed.
+func (g *generator) runUntil(stop chan struct{}, rate float64) *result {
+	ended := func() bool {
+		select {
+		case <-stop:
+			return true
+		default:
+			return false
+		}
+	}
 	all := &result{}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -116,7 +131,7 @@ func (g *generator) run(length time.Duration, rate float64) *result {
 	for n := range g.connections {
 		wait.Go(func() {
 			own := result{}
-			for i := 0; time.Since(began) < length; i++ {
+			for i := 0; !ended(); i++ {
 				from := time.Now()
 				if rate > 0 { // late requests count from when they were due
 					from = began.Add(time.Duration(float64(i*g.connections+n) / rate * float64(time.Second)))

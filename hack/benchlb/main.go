@@ -49,13 +49,15 @@ func main() {
 	seconds := pflag.Int("seconds", 4, "length of each measurement")
 	connections := pflag.Int("connections", 16, "connections of the load")
 	out := pflag.String("out", "docs/performance.md", "file whose section is written; -: print")
-	child := pflag.String("serve", "", "run as a part of the bench: backend or ours")
+	child := pflag.String("serve", "", "run as a part of the bench: backend, ours or many")
 	dir := pflag.String("dir", "", "folder of that part")
 	pflag.Parse()
 	var err error
 	switch *child {
 	case "backend":
 		err = serveBackend()
+	case "many":
+		err = serveMany()
 	case "ours":
 		err = serveOurs(*dir)
 	default:
@@ -112,7 +114,11 @@ func (b *bench) run(out string) (err error) {
 			}
 		}
 	}
-	text := b.report(proxies(self, b.dir), all, half)
+	limits, err := b.limits(self, roots)
+	if err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	text := b.report(proxies(self, b.dir), all, half) + limits
 	if out == "-" {
 		fmt.Print(text)
 		return nil

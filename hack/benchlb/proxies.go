@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -67,14 +68,22 @@ func proxies(self, dir string) []proxyUnderTest {
 	}
 }
 
-// serveBackend answers with 1 KB.
+// serveBackend answers with 1 KB, at the addresses of all clusters.
 func serveBackend() error {
 	body := make([]byte, 1024)
-	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", backendPort), ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1024")
 		_, _ = w.Write(body) // who asked may be gone
 	})}
-	return server.ListenAndServe()
+	failed := make(chan error)
+	for c := range manyClusters {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", c+1, backendPort))
+		if err != nil {
+			return err
+		}
+		go func() { failed <- server.Serve(l) }()
+	}
+	return <-failed
 }
 
 // serveOurs is federation-lb without a federation: its proxy with one route, as a cluster at the backend's address.
