@@ -34,6 +34,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	dns := pflag.String("dns", "", "`ADDRESS` of a DNS server outside of the namespace, for those inside")
+	api := pflag.String("api", "", "`ADDRESS` of an API server outside of the namespace, for those inside")
 	dir := pflag.String("data-dir", "", "directory in which the file pid appears when it is up")
 	pflag.Parse()
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
@@ -43,6 +44,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	if err := serveDNS(*dns); err != nil {
+		return err
+	}
+	if err := serveAPI(*api); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(*dir, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {

@@ -22,7 +22,7 @@ const internetDNS = "10.64.255.254"
 func (s *stack) internetProgram(st *state) *program {
 	return &program{
 		name:    "internet",
-		args:    []string{filepath.Join(s.bin, "internet"), "--data-dir=" + s.path("internet"), "--dns=" + st.dnsAddress()},
+		args:    []string{filepath.Join(s.bin, "internet"), "--data-dir=" + s.path("internet"), "--dns=" + st.dnsAddress(), "--api=" + st.apiAddress()},
 		pidFile: s.path("internet.pid"),
 		logFile: s.path("logs", "internet.log"),
 	}

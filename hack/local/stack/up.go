@@ -251,6 +251,10 @@ func (s *stack) memberKubeconfig(name string) string { return s.path("members", 
 
 func (s *stack) federationKubeconfig() string { return s.path("federation", "admin.kubeconfig") }
 
+func (st *state) apiAddress() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(st.FederationPort))
+}
+
 func (st *state) dnsAddress() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(st.DNSPort))
 }

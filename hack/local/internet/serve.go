@@ -28,6 +28,19 @@ func serveDNS(server string) error {
 	return nil
 }
 
+// serveAPI leads connections inside on to the API server outside.
+func serveAPI(server string) error {
+	if server == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp4", net.JoinHostPort(address, "443"))
+	if err != nil {
+		return fmt.Errorf("API: %w", err)
+	}
+	go forward.Serve(l, server)
+	return nil
+}
+
 func datagrams(inside net.PacketConn, server string) {
 	for {
 		query := make([]byte, 4096)
