@@ -24,7 +24,7 @@ func (m *Member) askFences(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, inventoryLast)
 	defer cancel()
 	_, err := m.Core.CoreV1().ConfigMaps(v1beta1.FederationNamespace).Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "federation-fence-test"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FenceTestConfigMap}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
 		m.unfenced = true

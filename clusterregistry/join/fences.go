@@ -2,6 +2,8 @@ package join
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -33,13 +38,41 @@ var DefaultProtectedNamespaces = []string{"kube-*", "openshift-*", "cert-manager
 // DefaultAcceptedNamespaces are there in each cluster, and accepted without being asked for.
 var DefaultAcceptedNamespaces = []string{metav1.NamespaceDefault}
 
-// ensureFences installs the policies, or puts them right. A member older than Kubernetes 1.30 has none.
-func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
+const (
+	// fencesTimeout is how long a cluster may take to enforce policies that were installed. API servers look for changed ones each second.
+	fencesTimeout = 30 * time.Second
+	// fencesPoll is between two tries whether it does.
+	fencesPoll = 100 * time.Millisecond
+)
+
+// fences are the policies of the request. API servers learn of them in this order, so that the last one, which says the digest of all, holds when all do.
+func (r *Request) fences(uid string) (fences []fence, digest string) {
 	lifetime := r.TokenLifetime
 	if r.Pull {
 		lifetime = 0 // the agent gets them
 	}
-	for _, fence := range []fence{accountFence(uid, r.ProtectedNamespaces, r.multiCluster, r.PodSecurityLevel), tokenFence(uid, lifetime), reservedFence(uid)} {
+	fences = []fence{reservedFence(uid), tokenFence(uid, lifetime), accountFence(uid, r.ProtectedNamespaces, r.multiCluster, r.PodSecurityLevel)}
+	hash := sha256.New()
+	for _, f := range fences {
+		text, err := json.Marshal(f.spec)
+		if err != nil {
+			panic(err) // it is strings and numbers
+		}
+		_, _ = hash.Write(text) // never fails
+	}
+	digest = fmt.Sprintf("%x", hash.Sum(nil)[:8])
+	account := &fences[len(fences)-1].spec
+	account.Validations = slices.Insert(account.Validations, 0, admissionv1.Validation{
+		Expression: fmt.Sprintf(`!(request.resource.group == "" && request.resource.resource == "configmaps" && request.?namespace.orValue("") == %q && request.name == %q)`, namespace, v1beta1.FenceTestConfigMap),
+		Message:    "fences " + digest,
+	})
+	return fences, digest
+}
+
+// ensureFences installs the policies, or puts them right, and returns when the cluster enforces them. A member older than Kubernetes 1.30 has none.
+func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.ObjectMeta) error {
+	fences, digest := r.fences(uid)
+	for _, fence := range fences {
 		m := meta
 		m.Name = meta.Name + fence.suffix
 		err := r.ensureFence(ctx, m, fence)
@@ -51,8 +84,35 @@ func (r *Request) ensureFences(ctx context.Context, uid string, meta metav1.Obje
 			return fmt.Errorf("ValidatingAdmissionPolicy %s: %w", m.Name, err)
 		}
 	}
+	if err := r.awaitFences(ctx, uid, digest); err != nil {
+		return err
+	}
 	r.say("fences: the account may write what the federation manages, outside of %s; its pods are held to the level %s", strings.Join(r.ProtectedNamespaces, ", "), r.PodSecurityLevel)
 	return r.acceptNamespaces(ctx, uid)
+}
+
+// awaitFences waits until the policies with that digest refuse a dry run of the account. The account has no rights yet: it is the group that has them.
+func (r *Request) awaitFences(ctx context.Context, uid, digest string) error {
+	account, err := r.MemberAs(rest.ImpersonationConfig{UserName: username(uid), Groups: []string{user.SystemPrivilegedGroup}})
+	if err != nil {
+		return err
+	}
+	try := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FenceTestConfigMap}}
+	var refusal error // nil: it was allowed
+	err = wait.PollUntilContextTimeout(ctx, fencesPoll, fencesTimeout, true, func(ctx context.Context) (bool, error) {
+		_, refusal = account.CoreV1().ConfigMaps(namespace).Create(ctx, try, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return refusal != nil && strings.Contains(refusal.Error(), digest), nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case refusal == nil || strings.Contains(refusal.Error(), AccountName(uid)+"' denied"): // by nobody, or by the policies of before
+		return fmt.Errorf("the cluster does not enforce the ValidatingAdmissionPolicies that were installed %v ago: has its API server the admission plugin ValidatingAdmissionPolicy turned off?", fencesTimeout)
+	}
+	r.say("whether the fences hold could not be tried within %v: %v", fencesTimeout, refusal)
+	return nil
 }
 
 func (r *Request) ensureFence(ctx context.Context, meta metav1.ObjectMeta, f fence) error {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -34,6 +35,8 @@ type Request struct {
 	// Member reaches the cluster: with an administrator's rights to join it. Unjoin works with the
 	// federation's own rights too, and with nil it leaves the member alone.
 	Member kubernetes.Interface
+	// MemberAs reaches the cluster as another user, with the rights of Member: so the fences are tried before the account has rights. Only for Join.
+	MemberAs func(rest.ImpersonationConfig) (kubernetes.Interface, error)
 	// Pull: an agent in the cluster connects to the federation, which gets neither the address of the cluster nor a credential. Only for Join.
 	Pull bool
 	// Server is the URL of the member's API, as the federation reaches it. Only for Join.

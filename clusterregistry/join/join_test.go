@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -58,7 +61,20 @@ func newFakes(inMember ...runtime.Object) fakes {
 }
 
 func (f fakes) request(name string) Request {
-	return Request{Name: name, Federation: f.federation, FederationDynamic: f.dynamic, Member: f.member, Server: "https://10.0.0.5:6443", CA: []byte("CA")}
+	return Request{Name: name, Federation: f.federation, FederationDynamic: f.dynamic, Member: f.member, MemberAs: f.memberAs, Server: "https://10.0.0.5:6443", CA: []byte("CA")}
+}
+
+// memberAs is the member as the account, whom the fences that are there hold.
+func (f fakes) memberAs(as rest.ImpersonationConfig) (kubernetes.Interface, error) {
+	account := fake.NewClientset()
+	account.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		policy, err := f.member.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(context.Background(), AccountName(uid), metav1.GetOptions{})
+		if err != nil || as.UserName != username(uid) {
+			return true, &corev1.ConfigMap{}, nil
+		}
+		return true, nil, fmt.Errorf("ValidatingAdmissionPolicy '%[1]s' with binding '%[1]s' denied request: %s", policy.Name, policy.Spec.Validations[0].Message)
+	})
+	return account, nil
 }
 
 func TestJoin(t *testing.T) {
@@ -146,6 +162,64 @@ func TestJoiningAgainChangesTheAddressFirst(t *testing.T) {
 	}
 	if want := []string{"update clusters", "update secrets"}; !slices.Equal(order, want) {
 		t.Errorf("%v, want %v", order, want)
+	}
+}
+
+// The account has no rights before the cluster refuses what the fences of this very join refuse.
+func TestTheAccountWaitsForItsFences(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(tries int, digest string) error
+		want   string // of the error
+		waits  bool
+	}{
+		"nobody refuses, and then they do": {func(tries int, digest string) error {
+			if tries < 20 {
+				return nil
+			}
+			return errors.New("denied request: fences " + digest)
+		}, "", true},
+		"those of before refuse": {func(tries int, digest string) error {
+			if tries < 20 {
+				digest = "0123456789abcdef"
+			}
+			return fmt.Errorf("ValidatingAdmissionPolicy 'x' with binding '%s' denied request: fences %s", AccountName(uid), digest)
+		}, "", true},
+		"nobody ever refuses":   {func(int, string) error { return nil }, "does not enforce the ValidatingAdmissionPolicies", true},
+		"somebody else refuses": {func(int, string) error { return errors.New("webhook denied the request: no label team") }, "", true},
+		"they refuse at once":   {func(_ int, digest string) error { return errors.New("denied request: fences " + digest) }, "", false},
+		"only those of before do": {func(int, string) error {
+			return fmt.Errorf("with binding '%s' denied request: fences 0", AccountName(uid))
+		}, "does not enforce", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, tries, bound := newFakes(), 0, false
+				f.member.PrependReactor("create", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) {
+					bound = true
+					return false, nil, nil
+				})
+				r := f.request("east-a")
+				r.MemberAs = func(rest.ImpersonationConfig) (kubernetes.Interface, error) {
+					account := fake.NewClientset()
+					account.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+						if tries++; bound {
+							t.Error("the account has rights while it is tried")
+						}
+						policy, err := f.member.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), AccountName(uid), metav1.GetOptions{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						return true, &corev1.ConfigMap{}, test.answer(tries, strings.TrimPrefix(policy.Spec.Validations[0].Message, "fences "))
+					})
+					return account, nil
+				}
+				begin := time.Now()
+				err := Join(t.Context(), r)
+				if test.want == "" && (err != nil || !bound) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || bound) || (time.Since(begin) > 0) != test.waits {
+					t.Errorf("%v after %v and %d tries, the account has rights: %v; want %q", err, time.Since(begin), tries, bound, test.want)
+				}
+			})
+		})
 	}
 }
 

@@ -42,13 +42,13 @@ func (r *Request) prepareMember(ctx context.Context, uid string) (string, error)
 	}
 	meta := r.meta(uid, account)
 	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
+	if err := r.ensureFences(ctx, uid, meta); err != nil { // before anybody can use the account
+		return "", err
+	}
 	if err := r.ensureAccount(ctx, meta); err != nil {
 		return "", err
 	}
 	if err := r.ensureAdmins(ctx, meta); err != nil {
-		return "", err
-	}
-	if err := r.ensureFences(ctx, uid, meta); err != nil {
 		return "", err
 	}
 	if r.Pull {

@@ -154,16 +154,10 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	if err := checkTransferable(federation, member); err != nil {
 		return err
 	}
-	memberKube, err := kubernetes.NewForConfig(member)
+	r, err := o.request(name, f, member)
 	if err != nil {
 		return err
 	}
-	dynamicMember, err := dynamic.NewForConfig(member)
-	if err != nil {
-		return err
-	}
-	r := o.request(name, member)
-	r.Federation, r.FederationDynamic, r.Member, r.MemberDynamic = f.Kube, f.Dynamic, memberKube, dynamicMember
 	if o.nodeAgent.with {
 		if err := o.nodeAgent.addToJoin(ctx, f, member, &r); err != nil {
 			return err
@@ -173,7 +167,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	if o.coreDNS {
-		changed, err := addons.PatchCoreDNS(ctx, memberKube, &r)
+		changed, err := addons.PatchCoreDNS(ctx, r.Member, &r)
 		if err != nil {
 			return fmt.Errorf("--patch-coredns: %w", err)
 		}
@@ -198,14 +192,14 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 	return o.waitReady(ctx, f, name, before)
 }
 
-// request is what the flags ask for; it has no clients yet.
-func (o *joinCommand) request(name string, member *rest.Config) join.Request {
+// request is what the flags ask for.
+func (o *joinCommand) request(name string, f *client.Federation, member *rest.Config) (r join.Request, err error) {
 	server := member.Host
 	if o.address != "" {
 		server = "https://" + o.address
 	}
-	r := join.Request{
-		Name: name, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.Blackhole,
+	r = join.Request{
+		Name: name, Federation: f.Kube, FederationDynamic: f.Dynamic, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.Blackhole,
 		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, PodSecurityLevel: o.podSecurity, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
 	}
 	if o.saysMCS {
@@ -214,7 +208,16 @@ func (o *joinCommand) request(name string, member *rest.Config) join.Request {
 	if o.topology.Region != "" || len(o.topology.Zones) > 0 {
 		r.Topology = &o.topology
 	}
-	return r
+	if r.Member, err = kubernetes.NewForConfig(member); err != nil {
+		return r, err
+	}
+	r.MemberAs = func(as rest.ImpersonationConfig) (kubernetes.Interface, error) {
+		config := rest.CopyConfig(member)
+		config.Impersonate = as
+		return kubernetes.NewForConfig(config)
+	}
+	r.MemberDynamic, err = dynamic.NewForConfig(member)
+	return r, err
 }
 
 // checkTransferable rejects what an address, a CA and a token cannot express to the federation.

@@ -108,6 +108,8 @@ const (
 	AcceptLabel = "federation.kubernetes.io/accept"
 	// AlsoAcceptLabel is the same for further federations, with the UID at its end and any value.
 	AlsoAcceptLabel = "accept.federation.kubernetes.io/"
+	// FenceTestConfigMap is the name of a ConfigMap, in FederationNamespace of a member, that the federation's account tries to create in dry runs: fences refuse it.
+	FenceTestConfigMap = "federation-fence-test"
 	// ClusterLabel is, on the objects that joining makes, and on pods and nodes in the federation's views, the name of
 	// the Cluster.
 	ClusterLabel = "federation.kubernetes.io/cluster"
