@@ -37,7 +37,8 @@ type keeper struct {
 	link        *link
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
-	unconfirmed bool   // address or credential have changed, and no good check since is written
+	unconfirmed bool   // address or credential have changed, or the cluster has joined again, and no good check since is written
+	joined      string // v1beta1.JoinAnnotation of the join that the link is of
 	member      *Member
 	away        bool // it was not ready before, and has no Member since
 	found       bool // it had joined before this process started, and has had no Member since
@@ -202,12 +203,14 @@ func (k *keeper) updateLink() error {
 	if err != nil {
 		return err
 	}
+	first := k.link == nil
 	if err := k.linkBy(config, token); err != nil {
 		return err
 	}
 	k.unconfirmed = k.unconfirmed || k.link.token.Load() != token
 	k.link.token.Store(token)
 	k.secretRead = read
+	k.noteJoin(first, secret)
 	select {
 	case k.link.credentialRead <- struct{}{}:
 	default:
@@ -222,7 +225,22 @@ func (k *keeper) updateLinkToAgent() error {
 		return fmt.Errorf("spec.connection is %s, and this process of the federation takes no agents", v1beta1.ConnectionPull)
 	}
 	k.secretRead = ""
-	return k.linkBy(credential.ThroughAgent(k.known.UID, hub.Dial), "")
+	first := k.link == nil
+	err := k.linkBy(credential.ThroughAgent(k.known.UID, hub.Dial), "")
+	k.noteJoin(first, nil)
+	return err
+}
+
+// noteJoin has the first good check since a join be written. first: there was no link before. secret is nil where the Cluster has none. As long as it is of
+// another join than the Cluster, not all that was written is known here.
+func (k *keeper) noteJoin(first bool, secret *corev1.Secret) {
+	join := k.known.Annotations[v1beta1.JoinAnnotation]
+	if secret != nil && secret.Annotations[v1beta1.JoinAnnotation] != "" && secret.Annotations[v1beta1.JoinAnnotation] != join {
+		k.unconfirmed = false
+		return
+	}
+	k.unconfirmed = k.unconfirmed || !first && join != k.joined
+	k.joined = join
 }
 
 // linkBy makes a link, unless there is one that connects in the same way.

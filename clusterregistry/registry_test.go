@@ -356,6 +356,46 @@ func TestTheFirstCheckWithAnotherCredentialIsWritten(t *testing.T) {
 	}
 }
 
+// Who joins a cluster again waits for the first good check of what that join wrote, and of no join before it.
+func TestTheFirstCheckOfAJoinIsWritten(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	probed := func() metav1.Time { return f.cluster("east").Condition(v1beta1.ClusterReady).LastProbeTime }
+	f.setJoin("east", "first")
+	was := probed()
+	checks := len(east.seen("/healthz"))
+	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+10 })
+	if is := probed(); !is.Equal(&was) {
+		t.Errorf("a check at %v is written before the Cluster says which join it is; was %v", is, was)
+	}
+	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(t.Context(), "east", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetAnnotations(map[string]string{v1beta1.JoinAnnotation: "first"})
+	u.SetResourceVersion("7")
+	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("a later check is written", func() bool { is := probed(); return is.After(was.Time) })
+}
+
+// setJoin says of a Secret which join it is of.
+func (f *fleet) setJoin(name, join string) {
+	f.t.Helper()
+	secrets := f.core.CoreV1().Secrets(v1beta1.FederationNamespace)
+	s, err := secrets.Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1beta1.JoinAnnotation, join)
+	s.ResourceVersion += "1"
+	if _, err := secrets.Update(f.t.Context(), s, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // storedToken is the token in a cluster's Secret.
 func (f *fleet) storedToken(name string) string {
 	s, err := f.core.CoreV1().Secrets(v1beta1.FederationNamespace).Get(f.t.Context(), name, metav1.GetOptions{})

@@ -91,10 +91,10 @@ func CheckedLater(s, earlier v1beta1.ClusterStatus) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue && (was == nil || ready.LastProbeTime.Unix() > was.LastProbeTime.Unix())
 }
 
-// StillHolds reports whether what a check of a Cluster found can be said of a later version of it: it means the same cluster, and nobody else has
-// reported on its health meanwhile.
+// StillHolds reports whether what a check of a Cluster found can be said of a later version of it: it means the same cluster, which has not joined again, and
+// nobody else has reported on its health meanwhile.
 func StillHolds(checked, is *v1beta1.Cluster) bool {
-	return checked.UID == is.UID && equality.Semantic.DeepEqual(checked.Spec, is.Spec) && checked.Status.UID == is.Status.UID &&
+	return checked.UID == is.UID && checked.Annotations[v1beta1.JoinAnnotation] == is.Annotations[v1beta1.JoinAnnotation] && equality.Semantic.DeepEqual(checked.Spec, is.Spec) && checked.Status.UID == is.Status.UID &&
 		sameConditions(OwnConditions(checked.Status.Conditions), OwnConditions(is.Status.Conditions))
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -77,6 +78,7 @@ type Request struct {
 
 	federationName string // "" if the federation does not say
 	multiCluster   bool   // what comes of MultiClusterServices
+	id             string // of this join
 }
 
 func (r *Request) say(format string, args ...any) {
@@ -85,13 +87,13 @@ func (r *Request) say(format string, args ...any) {
 	}
 }
 
-// Join makes the cluster a member, or refreshes what makes it one.
-func Join(ctx context.Context, r Request) error {
+// Join makes the cluster a member, or refreshes what makes it one. It returns the Cluster as it is then, with what the federation had found by an earlier check.
+func Join(ctx context.Context, r Request) (*v1beta1.Cluster, error) {
 	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
-		return fmt.Errorf("cluster name %q: %s", r.Name, strings.Join(problems, "; "))
+		return nil, fmt.Errorf("cluster name %q: %s", r.Name, strings.Join(problems, "; "))
 	}
 	if err := checkCustomKinds(r.CustomKinds); err != nil {
-		return err
+		return nil, err
 	}
 	if r.ProtectedNamespaces == nil {
 		r.ProtectedNamespaces = DefaultProtectedNamespaces
@@ -101,35 +103,37 @@ func Join(ctx context.Context, r Request) error {
 	}
 	r.PodSecurityLevel = cmp.Or(r.PodSecurityLevel, Baseline)
 	if err := errors.Join(checkPodSecurity(r.PodSecurityLevel), checkNamespaces("protected namespace", r.ProtectedNamespaces, true), checkNamespaces("accepted namespace", r.AcceptedNamespaces, false)); err != nil {
-		return err
+		return nil, err
 	}
 	address := ""
 	if !r.Pull {
 		var err error
 		if address, err = serverAddress(r.Server); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	uid, err := FederationUID(ctx, r.Federation)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.refuseAlias(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	info, err := federationInfo(ctx, r.Federation)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.federationName, r.TokenLifetime = info.Name, cmp.Or(r.TokenLifetime, info.MemberTokenLifetime, credential.TokenLifetime)
+	r.id = rand.String(10)
 	token, err := r.prepareMember(ctx, uid)
 	if err != nil {
-		return fmt.Errorf("in the cluster that joins: %w", err)
+		return nil, fmt.Errorf("in the cluster that joins: %w", err)
 	}
-	if err := r.register(ctx, uid, address, token); err != nil {
-		return fmt.Errorf("at the federation: %w", err)
+	c, err := r.register(ctx, uid, address, token)
+	if err != nil {
+		return nil, fmt.Errorf("at the federation: %w", err)
 	}
-	return nil
+	return c, nil
 }
 
 // federationInfo is what the federation says of itself: what it is called, and how long it wants tokens of members to last.
@@ -162,40 +166,44 @@ func FederationUID(ctx context.Context, federation kubernetes.Interface) (string
 	return string(ns.UID), nil
 }
 
-// register writes Secret and Cluster. The Secret comes first, so that the Cluster can be connected at once; of a cluster that has both, the Cluster, so
-// that no check with the new token is at the address of before.
-func (r *Request) register(ctx context.Context, uid, address, token string) error {
+// register writes Secret and Cluster, and returns the Cluster. The Secret comes first, so that the Cluster can be connected at once; of a cluster that has
+// both, the address, so that no check with the new token is at the address of before. The id of the join is on the Cluster last.
+func (r *Request) register(ctx context.Context, uid, address, token string) (*v1beta1.Cluster, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := r.Federation.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) { // the federation makes it at its start
-		return err
+		return nil, err
 	}
 	if r.Pull {
 		return r.registerPull(ctx, uid)
 	}
 	if has, err := r.FederationDynamic.Resource(v1beta1.ClustersResource).Get(ctx, r.Name, metav1.GetOptions{}); err == nil {
 		if name, _, _ := unstructured.NestedString(has.Object, "spec", "secretRef", "name"); name == SecretName(r.Name) {
-			if err := r.putCluster(ctx, address); err != nil {
-				return err
+			if _, err := r.putCluster(ctx, address, has.GetAnnotations()[v1beta1.JoinAnnotation]); err != nil {
+				return nil, err
 			}
-			return r.putSecret(ctx, token)
 		}
 	}
 	if err := r.putSecret(ctx, token); err != nil {
-		return err
+		return nil, err
 	}
-	return r.putCluster(ctx, address)
+	c, err := r.putCluster(ctx, address, r.id)
+	if err == nil {
+		r.say("Cluster %s has the address %s", r.Name, address)
+	}
+	return c, err
 }
 
 func (r *Request) putSecret(ctx context.Context, token string) error {
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName(r.Name), Labels: map[string]string{ClusterLabel: r.Name}, Annotations: map[string]string{v1beta1.JoinAnnotation: r.id}},
 		Data:       map[string][]byte{credential.TokenKey: []byte(token), credential.CAKey: r.CA},
 	}
 	if err := ensure(ctx, r.Federation.CoreV1().Secrets(namespace), secret, func(old *corev1.Secret) error {
 		if old.Labels[ClusterLabel] != r.Name {
 			return fmt.Errorf("secret %s/%s is there and was not made by join (no label %s=%s)", namespace, old.Name, ClusterLabel, r.Name)
 		}
+		metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1beta1.JoinAnnotation, r.id)
 		old.Data = secret.Data
 		return nil
 	}); err != nil {
@@ -206,21 +214,23 @@ func (r *Request) putSecret(ctx context.Context, token string) error {
 }
 
 // registerPull writes the Cluster, and ends what an earlier join gave the federation: its tokens in the member, and the Secret with one.
-func (r *Request) registerPull(ctx context.Context, uid string) error {
-	if err := r.putCluster(ctx, ""); err != nil {
-		return err
+func (r *Request) registerPull(ctx context.Context, uid string) (*v1beta1.Cluster, error) {
+	c, err := r.putCluster(ctx, "", r.id)
+	if err != nil {
+		return nil, err
 	}
+	r.say("Cluster %s waits for its agent", r.Name)
 	if err := credential.DeleteBound(ctx, r.Member, namespace, AccountName(uid)); err != nil {
-		return fmt.Errorf("tokens of an earlier join, in the cluster: %w", err)
+		return nil, fmt.Errorf("tokens of an earlier join, in the cluster: %w", err)
 	}
-	err := r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	if err := r.Federation.CoreV1().Secrets(namespace).Delete(ctx, SecretName(r.Name), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
 	}
-	return err
+	return c, nil
 }
 
-func (r *Request) putCluster(ctx context.Context, address string) error {
+// putCluster writes what joining knows of the Cluster, and the id of the join by which all of that is there, and returns the Cluster.
+func (r *Request) putCluster(ctx context.Context, address, id string) (*v1beta1.Cluster, error) {
 	spec := v1beta1.ClusterSpec{Connection: v1beta1.ConnectionPull, Topology: r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, Network: r.Network}
 	if !r.Pull {
 		spec.Connection, spec.SecretRef = v1beta1.ConnectionPush, &corev1.LocalObjectReference{Name: SecretName(r.Name)}
@@ -228,30 +238,29 @@ func (r *Request) putCluster(ctx context.Context, address string) error {
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1beta1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster"},
-		ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Annotations: map[string]string{v1beta1.JoinAnnotation: id}}, Spec: spec,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	delete(content, "status")
+	want := &unstructured.Unstructured{Object: content}
 	clusters := r.FederationDynamic.Resource(v1beta1.ClustersResource)
-	_, err = clusters.Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	is, err := clusters.Create(ctx, want, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		err = updateSpec(ctx, clusters, r.Name, content["spec"].(map[string]any))
+		is, err = updateCluster(ctx, clusters, want)
 	}
-	switch {
-	case err == nil && r.Pull:
-		r.say("Cluster %s waits for its agent", r.Name)
-	case err == nil:
-		r.say("Cluster %s has the address %s", r.Name, address)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	c := &v1beta1.Cluster{}
+	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(is.Object, c)
 }
 
-// updateSpec sets the fields that joining knows. Taints and weight are the operator's.
-func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name string, fields map[string]any) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // the registry writes the status meanwhile
-		old, err := clusters.Get(ctx, name, metav1.GetOptions{})
+// updateCluster sets the fields that joining knows, and the id of the join. Taints and weight are the operator's.
+func updateCluster(ctx context.Context, clusters dynamic.ResourceInterface, want *unstructured.Unstructured) (is *unstructured.Unstructured, err error) {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // the registry writes the status meanwhile
+		old, err := clusters.Get(ctx, want.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -265,9 +274,16 @@ func updateSpec(ctx context.Context, clusters dynamic.ResourceInterface, name st
 		for _, ofPush := range []string{"serverAddressByClientCIDRs", "secretRef"} {
 			delete(spec, ofPush)
 		}
-		maps.Copy(spec, fields)
+		maps.Copy(spec, want.Object["spec"].(map[string]any))
 		old.Object["spec"] = spec
-		_, err = clusters.Update(ctx, old, metav1.UpdateOptions{})
+		annotations := old.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, want.GetAnnotations())
+		old.SetAnnotations(annotations)
+		is, err = clusters.Update(ctx, old, metav1.UpdateOptions{})
 		return err
 	})
+	return is, err
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +81,7 @@ func (f fakes) memberAs(as rest.ImpersonationConfig) (kubernetes.Interface, erro
 func TestJoin(t *testing.T) {
 	f, ctx := newFakes(), context.Background()
 	for range 2 { // the second time refreshes
-		if err := Join(ctx, f.request("east-a")); err != nil {
+		if _, err := Join(ctx, f.request("east-a")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestJoin(t *testing.T) {
 func TestJoinMakesTheSwitchOfTheAgent(t *testing.T) {
 	f, ctx := newFakes(), t.Context()
 	configMaps := f.member.CoreV1().ConfigMaps(namespace)
-	if err := Join(ctx, f.request("east-a")); err != nil {
+	if _, err := Join(ctx, f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := configMaps.Get(ctx, AgentConfigMap, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -132,7 +133,7 @@ func TestJoinMakesTheSwitchOfTheAgent(t *testing.T) {
 	r := f.request("east-a")
 	r.Pull, r.Server = true, ""
 	for _, paused := range []string{"false", "true"} {
-		if err := Join(ctx, r); err != nil {
+		if _, err := Join(ctx, r); err != nil {
 			t.Fatal(err)
 		}
 		m, err := configMaps.Get(ctx, AgentConfigMap, metav1.GetOptions{})
@@ -145,23 +146,35 @@ func TestJoinMakesTheSwitchOfTheAgent(t *testing.T) {
 	}
 }
 
-// A cluster that joins again has its address changed before its token: no good check with the token is at the address of before.
+// A cluster that joins again has its address changed before its token: no good check with the token is at the address of before. The Cluster says last which
+// join it is, as the Secret does.
 func TestJoiningAgainChangesTheAddressFirst(t *testing.T) {
 	f := newFakes()
+	first, err := Join(t.Context(), f.request("east-a"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var order []string
 	note := func(a clienttesting.Action) (bool, runtime.Object, error) {
-		order = append(order, a.GetVerb()+" "+a.GetResource().Resource)
+		of := "another join"
+		if is, err := meta.Accessor(a.(clienttesting.UpdateAction).GetObject()); err != nil || is.GetAnnotations()[v1beta1.JoinAnnotation] == first.Annotations[v1beta1.JoinAnnotation] {
+			of = "the first join"
+		}
+		order = append(order, a.GetResource().Resource+" of "+of)
 		return false, nil, nil
 	}
-	for range 2 {
-		if err := Join(t.Context(), f.request("east-a")); err != nil {
-			t.Fatal(err)
-		}
-		f.federation.PrependReactor("update", "secrets", note)
-		f.dynamic.PrependReactor("update", "clusters", note)
+	f.federation.PrependReactor("update", "secrets", note)
+	f.dynamic.PrependReactor("update", "clusters", note)
+	second, err := Join(t.Context(), f.request("east-a"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if want := []string{"update clusters", "update secrets"}; !slices.Equal(order, want) {
-		t.Errorf("%v, want %v", order, want)
+	if want := []string{"clusters of the first join", "secrets of another join", "clusters of another join"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+	secret, err := f.federation.CoreV1().Secrets(namespace).Get(t.Context(), SecretName("east-a"), metav1.GetOptions{})
+	if id := second.Annotations[v1beta1.JoinAnnotation]; err != nil || id == "" || secret.Annotations[v1beta1.JoinAnnotation] != id {
+		t.Errorf("the Cluster is of join %q, the Secret %v, %v", id, secret.Annotations, err)
 	}
 }
 
@@ -214,7 +227,7 @@ func TestTheAccountWaitsForItsFences(t *testing.T) {
 					return account, nil
 				}
 				begin := time.Now()
-				err := Join(t.Context(), r)
+				_, err := Join(t.Context(), r)
 				if test.want == "" && (err != nil || !bound) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || bound) || (time.Since(begin) > 0) != test.waits {
 					t.Errorf("%v after %v and %d tries, the account has rights: %v; want %q", err, time.Since(begin), tries, bound, test.want)
 				}
@@ -228,7 +241,7 @@ func TestUnjoinDeletesTokensOfTheAgent(t *testing.T) {
 	f, ctx := newFakes(), t.Context()
 	r := f.request("east-a")
 	r.Pull, r.Server = true, ""
-	if err := Join(ctx, r); err != nil {
+	if _, err := Join(ctx, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, cluster := range []string{"east-a", "east-a", "west-a"} {
@@ -249,7 +262,7 @@ func TestUnjoinDeletesTokensOfTheAgent(t *testing.T) {
 // federation has neither the credential nor the address.
 func TestJoinByPullEndsWhatPushGave(t *testing.T) {
 	f, ctx := newFakes(), t.Context()
-	if err := Join(ctx, f.request("east-a")); err != nil {
+	if _, err := Join(ctx, f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	bound, err := f.member.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
@@ -259,7 +272,7 @@ func TestJoinByPullEndsWhatPushGave(t *testing.T) {
 	r := f.request("east-a")
 	r.Pull, r.Server = true, ""
 	for range 2 {
-		if err := Join(ctx, r); err != nil {
+		if _, err := Join(ctx, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -300,7 +313,7 @@ func TestTheFederationSaysHowLongTokensLast(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := Join(t.Context(), f.request("east-a")); err != nil {
+		if _, err := Join(t.Context(), f.request("east-a")); err != nil {
 			t.Fatal(err)
 		}
 		fence, err := f.member.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), AccountName(uid)+"-tokens", metav1.GetOptions{})
@@ -317,7 +330,7 @@ func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
 	f, ctx := newFakes(), context.Background()
 	r := f.request("east-a")
 	r.CustomKinds = []string{"widgets.example.com"}
-	if err := Join(ctx, r); err != nil {
+	if _, err := Join(ctx, r); err != nil {
 		t.Fatal(err)
 	}
 	patch := []byte(`{"spec":{"dnsWeight":0,"taints":[{"key":"k","effect":"NoSchedule"}]}}`)
@@ -325,7 +338,7 @@ func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.CustomKinds, r.Server = []string{"gadgets.example.org"}, "https://10.0.0.6:6443"
-	if err := Join(ctx, r); err != nil {
+	if _, err := Join(ctx, r); err != nil {
 		t.Fatal(err)
 	}
 	u, err := f.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, "east-a", metav1.GetOptions{})
@@ -358,7 +371,7 @@ func TestJoiningAgainKeepsWhatOperatorsSet(t *testing.T) {
 // joined joins a member and returns what the federation may do there.
 func (f fakes) joined(t *testing.T) *rbacv1.ClusterRole {
 	t.Helper()
-	if err := Join(context.Background(), f.request("east-a")); err != nil {
+	if _, err := Join(context.Background(), f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	role, err := f.member.RbacV1().ClusterRoles().Get(context.Background(), "federation-"+uid, metav1.GetOptions{})
@@ -377,7 +390,7 @@ func TestJoinRefusesWhatIsNoCustomKind(t *testing.T) {
 	} {
 		r := newFakes().request("east-a")
 		r.CustomKinds = []string{kind}
-		if err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), kind) {
+		if _, err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), kind) {
 			t.Errorf("%s: %v, want %q", kind, err, want)
 		}
 	}
@@ -427,7 +440,7 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	}
 	r := f.request("east-a")
 	r.AllowProxy = true
-	if err := Join(context.Background(), r); err != nil {
+	if _, err := Join(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
 	role, _ = f.member.RbacV1().ClusterRoles().Get(context.Background(), role.Name, metav1.GetOptions{})
@@ -447,7 +460,7 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 		t.Error("there is a right to the Lease of drills that nobody asked for")
 	}
 	r.AllowBlackhole = true
-	if err := Join(t.Context(), r); err != nil || !lease() {
+	if _, err := Join(t.Context(), r); err != nil || !lease() {
 		t.Errorf("AllowBlackhole gives no right to the Lease of drills: %v", err)
 	}
 	bindings := f.member.RbacV1().ClusterRoleBindings()
@@ -455,7 +468,7 @@ func TestJoinGivesNoMoreRightsThanNeeded(t *testing.T) {
 	if err != nil || admins.Subjects[0].Name != v1beta1.AdminsGroup || len(admins.OwnerReferences) != 1 {
 		t.Errorf("the federation's administrators come through the proxy without rights: %v, %v", admins, err)
 	}
-	if err := Join(context.Background(), f.request("east-a")); err != nil {
+	if _, err := Join(context.Background(), f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bindings.Get(context.Background(), role.Name+"-admins", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -483,7 +496,7 @@ func TestJoinRefuses(t *testing.T) {
 			if test.server != "" {
 				r.Server = test.server
 			}
-			if err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Join(context.Background(), r); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
@@ -496,7 +509,7 @@ func TestJoinNeedsNoRightToMakeNamespacesAtTheFederation(t *testing.T) {
 	f.federation.PrependReactor("create", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("namespaces"), namespace, errors.New("jane may not"))
 	})
-	if err := Join(t.Context(), f.request("east-a")); err != nil {
+	if _, err := Join(t.Context(), f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -507,7 +520,7 @@ func TestJoinLeavesAForeignSecretAlone(t *testing.T) {
 	if _, err := f.federation.CoreV1().Secrets(namespace).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Join(ctx, f.request("east-a")); err == nil || !strings.Contains(err.Error(), "was not made by join") {
+	if _, err := Join(ctx, f.request("east-a")); err == nil || !strings.Contains(err.Error(), "was not made by join") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -531,7 +544,7 @@ func TestUnjoin(t *testing.T) {
 			f := newFakes(before...)
 			r := f.request("east-a")
 			r.CustomKinds = []string{"widgets.example.com"}
-			if err := Join(ctx, r); err != nil {
+			if _, err := Join(ctx, r); err != nil {
 				t.Fatal(err)
 			}
 			if !test.reachable {
@@ -573,7 +586,7 @@ func (f fakes) checkMember(t *testing.T, adopts bool) {
 
 func TestUnjoinFinishesWhatWasInterrupted(t *testing.T) {
 	f, ctx := newFakes(), context.Background()
-	if err := Join(ctx, f.request("east-a")); err != nil {
+	if _, err := Join(ctx, f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	// The Cluster is gone already, the rest is not.
@@ -606,7 +619,7 @@ func TestJoinRightAfterUnjoin(t *testing.T) {
 					}
 				}
 			}
-			if err := Join(t.Context(), r); err != nil {
+			if _, err := Join(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			ns, err := f.member.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
@@ -621,7 +634,7 @@ func TestJoinRightAfterUnjoin(t *testing.T) {
 func TestJoinKnowsTheClusterByItsUID(t *testing.T) {
 	kubeSystem := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "of-east"}}
 	f, ctx := newFakes(kubeSystem), context.Background()
-	if err := Join(ctx, f.request("east-a")); err != nil {
+	if _, err := Join(ctx, f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	status := func(uid string) {
@@ -635,14 +648,14 @@ func TestJoinKnowsTheClusterByItsUID(t *testing.T) {
 	if err := f.member.RbacV1().ClusterRoles().Delete(ctx, AccountName(uid), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Join(ctx, f.request("also-east")); err == nil || !strings.Contains(err.Error(), `as "east-a" (UID of-east)`) {
+	if _, err := Join(ctx, f.request("also-east")); err == nil || !strings.Contains(err.Error(), `as "east-a" (UID of-east)`) {
 		t.Errorf("joined by a second name: %v", err)
 	}
 	status("of-another")
 	var said strings.Builder
 	r := f.request("east-a")
 	r.Say = func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
-	if err := Join(ctx, r); err != nil || !strings.Contains(said.String(), "its UID was of-another and is of-east") {
+	if _, err := Join(ctx, r); err != nil || !strings.Contains(said.String(), "its UID was of-another and is of-east") {
 		t.Errorf("joined again, %v; it says\n%s", err, said.String())
 	}
 }

@@ -15,7 +15,7 @@ import (
 // repeated, and another cluster's credential changes nothing.
 func TestReplaceAccount(t *testing.T) {
 	f, ctx := newFakes(), t.Context()
-	if err := Join(ctx, f.request("east-a")); err != nil {
+	if _, err := Join(ctx, f.request("east-a")); err != nil {
 		t.Fatal(err)
 	}
 	account := AccountName(uid)

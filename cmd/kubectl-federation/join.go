@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
@@ -175,11 +174,8 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 			tell(o.Out, coreDNSPatched)
 		}
 	}
-	before, err := clusterOrNil(ctx, f, name)
+	joined, err := join.Join(ctx, r)
 	if err != nil {
-		return err
-	}
-	if err := join.Join(ctx, r); err != nil {
 		return err
 	}
 	if o.mcs && !o.coreDNS {
@@ -189,7 +185,7 @@ func (o *joinCommand) run(ctx context.Context, name string) error {
 		tell(o.Out, "%s", o.agent.commands(&o.sides, name))
 		return nil
 	}
-	return o.waitReady(ctx, f, name, before)
+	return o.waitReady(ctx, f, joined)
 }
 
 // request is what the flags ask for.
@@ -236,17 +232,9 @@ func checkTransferable(federation, member *rest.Config) error {
 	return nil
 }
 
-// clusterOrNil returns the Cluster of an earlier join, nil where there is none.
-func clusterOrNil(ctx context.Context, f *client.Federation, name string) (*v1beta1.Cluster, error) {
-	c, err := client.Read[v1beta1.Cluster](ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return c, err
-}
-
-// waitReady waits until the cluster is ready as it has joined now. before is the Cluster of an earlier join, or nil.
-func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name string, before *v1beta1.Cluster) error {
+// waitReady waits until the cluster is ready as it has joined now. joined is the Cluster that the join wrote.
+func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, joined *v1beta1.Cluster) error {
+	name := joined.Name
 	if o.timeout == 0 {
 		tell(o.Out, "cluster %s joined\n", name)
 		return nil
@@ -260,7 +248,7 @@ func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name 
 			return false, err
 		}
 		c = is
-		return c.IsReady() && checkedSince(before, c), nil
+		return c.IsReady() && checkedSince(joined, c), nil
 	})
 	switch {
 	case err == nil:
@@ -272,12 +260,9 @@ func (o *joinCommand) waitReady(ctx context.Context, f *client.Federation, name 
 	return fmt.Errorf("cluster %s joined, but is not ready after %v: %s", name, o.timeout, c.WhyNotReady())
 }
 
-// checkedSince reports whether the condition Ready of a cluster is of a later check than it was before the cluster joined again. The federation stores the
-// first good check with another address or credential; a cluster that had an agent and has one now keeps both.
-func checkedSince(before, is *v1beta1.Cluster) bool {
-	if before == nil || before.UID != is.UID || before.IsPull() && is.IsPull() {
-		return true
-	}
-	was, ready := before.Condition(v1beta1.ClusterReady), is.Condition(v1beta1.ClusterReady)
+// checkedSince reports whether the condition Ready of a cluster is of a later check than that of the Cluster that a join wrote. The federation stores the
+// first good check of what a join wrote.
+func checkedSince(joined, is *v1beta1.Cluster) bool {
+	was, ready := joined.Condition(v1beta1.ClusterReady), is.Condition(v1beta1.ClusterReady)
 	return was == nil || ready != nil && (ready.Status != was.Status || !ready.LastProbeTime.Equal(&was.LastProbeTime))
 }

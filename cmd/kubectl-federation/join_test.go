@@ -30,15 +30,15 @@ func TestJoinAgainWaitsForACheck(t *testing.T) {
 	}
 	push, pull, yes, no := v1beta1.ConnectionPush, v1beta1.ConnectionPull, corev1.ConditionTrue, corev1.ConditionFalse
 	for name, test := range map[string]struct {
-		before, after *v1beta1.Cluster
+		joined, after *v1beta1.Cluster
 		want          string // of the error
 	}{
-		"the first time":                     {nil, cluster(push, yes, 0), ""},
+		"the first time":                     {&v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east-a"}}, cluster(push, yes, 0), ""},
 		"checked since":                      {cluster(push, yes, 0), cluster(push, yes, time.Second), ""},
 		"ready again":                        {cluster(push, no, 0), cluster(push, yes, 0), ""},
 		"not checked since":                  {cluster(push, yes, 0), cluster(push, yes, 0), "no check has said"},
 		"lost since":                         {cluster(push, yes, 0), cluster(push, no, time.Second), "is not ready after 30s: R: says so"},
-		"an agent connects that did already": {cluster(pull, yes, 0), cluster(pull, yes, 0), ""},
+		"an agent connects that did already": {cluster(pull, yes, 0), cluster(pull, yes, time.Second), ""},
 		"an agent has yet to connect":        {cluster(push, yes, 0), cluster(pull, yes, 0), "no check has said"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestJoinAgainWaitsForACheck(t *testing.T) {
 				}
 				var out bytes.Buffer
 				o := &joinCommand{sides: sides{timeout: 30 * time.Second}, IOStreams: genericiooptions.IOStreams{Out: &out}}
-				err := o.waitReady(t.Context(), &client.Federation{Dynamic: dynamicfake.NewSimpleDynamicClient(scheme, test.after)}, "east-a", test.before)
+				err := o.waitReady(t.Context(), &client.Federation{Dynamic: dynamicfake.NewSimpleDynamicClient(scheme, test.after)}, test.joined)
 				if test.want == "" && (err != nil || !strings.HasSuffix(out.String(), "joined and is ready\n")) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("%v, %q, want %q", err, out.String(), test.want)
 				}

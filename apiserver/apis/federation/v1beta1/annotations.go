@@ -110,6 +110,9 @@ const (
 	AlsoAcceptLabel = "accept.federation.kubernetes.io/"
 	// FenceTestConfigMap is the name of a ConfigMap, in FederationNamespace of a member, that the federation's account tries to create in dry runs: fences refuse it.
 	FenceTestConfigMap = "federation-fence-test"
+	// JoinAnnotation is, on a Cluster and on the Secret with its credential, the id of the join that wrote them, on the Cluster last. Where both have the same,
+	// all that the join wrote is known.
+	JoinAnnotation = "federation.kubernetes.io/join"
 	// ClusterLabel is, on the objects that joining makes, and on pods and nodes in the federation's views, the name of
 	// the Cluster.
 	ClusterLabel = "federation.kubernetes.io/cluster"
