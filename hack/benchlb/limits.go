@@ -180,7 +180,7 @@ func serveMany() error {
 	return nil
 }
 
-// limits measures a load balancer of many hosts, changes under load, and many slow clients.
+// limits measures a load balancer of many hosts, changes under load, and one with many slow clients.
 func (b *bench) limits(self string, roots []byte) (string, error) {
 	child := exec.Command(self, "--serve", "many")
 	child.Stderr = os.Stderr
@@ -219,20 +219,44 @@ func (b *bench) limits(self string, roots []byte) (string, error) {
 		return "", err
 	}
 	afterChanges := usage(child.Process.Pid).RSS
-	slow, err := newSlowClients(slowClients)
+	_ = child.Process.Kill() // its address is for the next
+	_ = child.Wait()         // it was killed
+	slow, err := b.slowClients(self, g)
 	if err != nil {
 		return "", err
 	}
-	defer slow.close()
-	beside := g.run(2*b.length, besideRate)
-	withSlow := usage(child.Process.Pid).RSS
 	var w strings.Builder
 	fmt.Fprintf(&w, "\n### Limits\n\nfederation-lb with %d hosts in %d clusters each, and %d requests a second beside:\n\n| | |\n|---|---|\n", manyHosts, manyClusters, besideRate)
 	fmt.Fprintf(&w, "| memory | %d MB; %d MB after the changes |\n", atRest>>20, afterChanges>>20)
 	fmt.Fprintf(&w, "| %d changes, one after the other | %v; an Ingress is served after p50 %v, p99 %v, what a cluster has after %v, %v |\n", manyChanges, took.Round(10*time.Millisecond), rounded(times.Ingress[0]), rounded(times.Ingress[1]), rounded(times.Offer[0]), rounded(times.Offer[1]))
 	fmt.Fprintf(&w, "| requests beside the changes | %d, %d failed, p99 %v; %v before |\n", during.requests, during.failed, rounded(during.quantile(0.99)), rounded(calm.quantile(0.99)))
-	fmt.Fprintf(&w, "| %d clients that send a byte of a head each second | %d MB, %.1f KB each; requests beside: %d, %d failed, p99 %v |\n", slowClients, withSlow>>20, float64(withSlow-afterChanges)/1024/slowClients, beside.requests, beside.failed, rounded(beside.quantile(0.99)))
-	return w.String(), nil
+	return w.String() + slow, nil
+}
+
+// slowClients measures what many clients cost that send a head byte by byte, and what it does to others.
+func (b *bench) slowClients(self string, g *generator) (string, error) {
+	child := exec.Command(self, "--serve", "ours", "--dir", b.dir)
+	child.Stderr = os.Stderr
+	if err := child.Start(); err != nil {
+		return "", err
+	}
+	defer func() { _ = child.Process.Kill() }() // it has nothing to end
+	g.close()
+	clear(g.open)
+	if err := g.waitReady(); err != nil {
+		return "", err
+	}
+	before := g.run(2*b.length, besideRate)
+	atRest := usage(child.Process.Pid).RSS
+	slow, err := newSlowClients(slowClients)
+	if err != nil {
+		return "", err
+	}
+	defer slow.close()
+	beside := g.run(4*b.length, besideRate)
+	held := usage(child.Process.Pid).RSS
+	return fmt.Sprintf("| %d clients that send a byte of a head each second, without the many hosts | %d MB, %d MB before: %.1f KB each; requests beside: %d, %d failed, p99 %v, %v before |\n",
+		slowClients, held>>20, atRest>>20, float64(held-atRest)/1024/slowClients, beside.requests, beside.failed, rounded(beside.quantile(0.99)), rounded(before.quantile(0.99))), nil
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -47,6 +47,8 @@ const (
 	shutdownPeriod = 10 * time.Millisecond
 	// deadlineStep is by how much a later deadline must be later to be set.
 	deadlineStep = time.Second
+	// keptHead and keptHeaders bound what an idle connection keeps of its last request and answer: bytes, and headers.
+	keptHead, keptHeaders = 4 << 10, 64
 )
 
 // states of a connection: only an idle one may be closed.
@@ -61,7 +63,7 @@ type conn struct {
 	net.Conn
 	server *Server
 	r      *bufio.Reader
-	w      *bufio.Writer
+	w      *bufio.Writer // nil without a request
 	since  time.Time
 	state  atomic.Int32
 	// served: it has had a request.
@@ -99,18 +101,34 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn, secure *tls.Connect
 	ctx, c.leave = context.WithCancel(ctx)
 	defer c.leave()
 	c.base = (&http.Request{RemoteAddr: nc.RemoteAddr().String(), TLS: secure}).WithContext(ctx)
-	c.r, c.w = readers.Get().(*bufio.Reader), writers.Get().(*bufio.Writer)
+	c.r = readers.Get().(*bufio.Reader)
 	c.r.Reset(nc)
-	c.w.Reset(nc)
 	c.answer = answer{conn: c, header: http.Header{}}
 	if c.serve() {
 		return // somebody else has it now, with its buffers
 	}
 	_ = nc.Close() // it may be closed
 	c.r.Reset(nil)
-	c.w.Reset(nil)
 	readers.Put(c.r)
-	writers.Put(c.w)
+	c.release()
+}
+
+// release gives up what an idle connection does not need.
+func (c *conn) release() {
+	if c.w != nil {
+		c.w.Reset(nil)
+		writers.Put(c.w)
+		c.w = nil
+	}
+	if cap(c.head) > keptHead {
+		c.head = nil
+	}
+	if len(c.header) > keptHeaders {
+		c.header = http.Header{}
+	}
+	if len(c.answer.header) > keptHeaders {
+		c.answer.header = http.Header{}
+	}
 }
 
 func (s *Server) track(c *conn) bool {
@@ -186,6 +204,8 @@ func (c *conn) serve() (away bool) {
 			}
 		}
 		r, err := c.readRequest()
+		c.w = writers.Get().(*bufio.Writer)
+		c.w.Reset(c.Conn)
 		if err != nil {
 			if fault := (*Fault)(nil); errors.As(err, &fault) {
 				c.refuse(fault)
@@ -197,6 +217,7 @@ func (c *conn) serve() (away bool) {
 			return true
 		}
 		c.served.Store(true)
+		c.release()
 		if !again || !c.state.CompareAndSwap(active, idle) {
 			return false
 		}
@@ -295,7 +316,13 @@ func (c *conn) handle(r *http.Request) (again bool) {
 	c.rewatch()
 	whole := c.call(r)
 	c.unwatch()
-	if c.answer.hijacked || !whole || c.answer.finish() != nil {
+	if c.answer.hijacked || !whole {
+		return false
+	}
+	if c.written.IsZero() {
+		_ = c.setWriteDeadline(time.Now().Add(c.server.IdleTimeout)) // fails only for what is closed
+	}
+	if c.answer.finish() != nil {
 		return false
 	}
 	if c.answer.closes || c.body != nil && !c.body.ended.Load() || c.server.closing.Load() && c.r.Buffered() == 0 {

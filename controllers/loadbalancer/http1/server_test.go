@@ -269,3 +269,39 @@ func TestHijackedConnectionsAreSomebodyElses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestIdleConnectionsKeepLittle of large requests and answers.
+func TestIdleConnectionsKeepLittle(t *testing.T) {
+	s := &Server{}
+	conn, _ := serveOver(t, s, func(w http.ResponseWriter, r *http.Request) {
+		for n := range 200 {
+			w.Header()[fmt.Sprintf("X-%d", n)] = []string{"1"}
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s.MaxHead = 16 << 10
+	go func() {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("A: "+strings.Repeat("b", 80)+"\r\n", 100))
+		for n := range 200 {
+			_, _ = fmt.Fprintf(conn, "X-%d: 1\r\n", n)
+		}
+		_, _ = io.WriteString(conn, "\r\n")
+	}()
+	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || len(answer.Header) < 200 {
+		t.Fatal(answer, err)
+	}
+	for { // until the answer is behind it
+		s.mu.Lock()
+		for c := range s.open {
+			if c.state.Load() == idle {
+				if c.w != nil || cap(c.head) > keptHead || len(c.header) > keptHeaders || len(c.answer.header) > keptHeaders {
+					t.Errorf("kept: a writer %t, %d bytes of a head, %d and %d headers", c.w != nil, cap(c.head), len(c.header), len(c.answer.header))
+				}
+				s.mu.Unlock()
+				return
+			}
+		}
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+}
