@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -58,6 +59,9 @@ func printStatus(out io.Writer, s *explainplan.Status, e extent, now time.Time) 
 	tell(out, "Federation%s%s: %d of %s serve, %s, %d out of sync\n\n", phrase.Prefixed(" ", s.Name), phrase.Prefixed(", DNS zone ", s.DNSZone),
 		serving, phrase.Count(int64(len(s.Clusters)), "cluster"), phrase.Count(int64(objects), "object"), len(s.OutOfSync))
 	printClusters(out, s.Clusters, e, now)
+	if s.Leader != nil && !s.Leader.Alive {
+		tell(out, "\nNobody leads: %s renewed the Lease last, %s ago. Nothing is placed, moved or failed over until a process of the controllers runs.\n", cmp.Or(s.Leader.Process, "nobody"), phrase.Since(s.Leader.Renewed.Time, now))
+	}
 	printComponents(out, s.Components, now)
 	printProviders(out, s.DNSProviders, now)
 	printBalancersAlive(out, s.LoadBalancers, e.rows)

@@ -16,7 +16,7 @@ import (
 )
 
 // leaseName is the Lease of the one process that decides: it places, fails over, and says how Clusters are.
-const leaseName = "federation-controllers"
+const leaseName = v1beta1.LeaderLease
 
 // Times of the Lease. Others look at it each 1.0 to 2.2 retryPeriods: they see the last renewal of a process that dies, and take its place
 // leaseDuration later, each up to 2.2 s late, so within 11.4 s. A process that cannot renew ends its work renewDeadline after a

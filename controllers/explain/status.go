@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ func ReadStatus(ctx context.Context, f *client.Federation) (*plan.Status, error)
 	if s.LoadBalancers, err = LoadBalancers(ctx, f); err != nil {
 		return nil, err
 	}
+	if s.Leader, err = readLeader(ctx, f); err != nil {
+		return nil, err
+	}
 	clusters, err := f.Clusters(ctx)
 	if err != nil {
 		return nil, err
@@ -49,6 +53,18 @@ func ReadStatus(ctx context.Context, f *client.Federation) (*plan.Status, error)
 	}
 	s.Summarize()
 	return s, nil
+}
+
+// readLeader reads which process leads; nil where there is no election, or the user may not read its Lease.
+func readLeader(ctx context.Context, f *client.Federation) (*plan.Leader, error) {
+	lease, err := f.Kube.CoordinationV1().Leases(v1beta1.FederationNamespace).Get(ctx, v1beta1.LeaderLease, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plan.LeaderOf(lease, time.Now()), nil
 }
 
 // countKind reads the objects of a kind. A kind that the federation does not serve has none.
@@ -101,6 +117,10 @@ func hasOurFinalizer(o metav1.Object) bool {
 // countCustom counts the custom kinds that policies name.
 func countCustom(ctx context.Context, f *client.Federation, s *plan.Status) error {
 	policies, err := f.Policies(ctx, "")
+	if apierrors.IsForbidden(err) {
+		s.NotCounted = append(s.NotCounted, "custom kinds, which PlacementPolicies name")
+		return nil
+	}
 	if err != nil {
 		return err
 	}

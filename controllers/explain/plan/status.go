@@ -17,13 +17,15 @@ import (
 type Status struct {
 	Name    string `json:"name,omitempty"`
 	DNSZone string `json:"dnsZone,omitempty"`
-	// Healthy: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, all load balancers are alive, and
+	// Healthy: all clusters serve, all objects are in sync, no DNS provider is behind, no component has failed, a process leads, all load balancers are alive, and
 	// all kinds could be read.
 	Healthy  bool            `json:"healthy"`
 	Clusters []ClusterStatus `json:"clusters"`
 	Kinds    []KindStatus    `json:"kinds"`
 	// NotCounted are the kinds that the user may not list.
 	NotCounted []string `json:"notCounted,omitempty"`
+	// Leader is the process that decides; nil where there is no election, or the user may not read its Lease.
+	Leader *Leader `json:"leader,omitempty"`
 	// Components are the parts of the federation's processes that have failed.
 	Components []v1beta1.FailedComponent `json:"components,omitempty"`
 	// DNSProviders are those that hold the zone; none if that is not published.
@@ -130,7 +132,7 @@ func (s *Status) Summarize() {
 	for _, o := range s.OutOfSync {
 		s.Reasons[o.Reason]++
 	}
-	s.Healthy = len(s.OutOfSync) == 0 && len(s.Components) == 0 && len(s.NotCounted) == 0
+	s.Healthy = len(s.OutOfSync) == 0 && len(s.Components) == 0 && len(s.NotCounted) == 0 && (s.Leader == nil || s.Leader.Alive)
 	for _, c := range s.Clusters {
 		s.Healthy = s.Healthy && c.Healthy()
 	}

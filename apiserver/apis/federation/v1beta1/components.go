@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// LeaderLease is the name of the Lease in FederationNamespace of the one process that decides: it places, fails over, and says how Clusters are.
+const LeaderLease = "federation-controllers"
+
 // FailedComponent is a part of a process of the federation that has failed.
 // +k8s:deepcopy-gen=false
 // +k8s:openapi-gen=false
