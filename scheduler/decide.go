@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
@@ -311,7 +313,15 @@ func (d *deciding) notes() []string {
 	case len(d.seats) == 0 && d.o.Follow == nil:
 		return slices.Concat([]string{"no cluster is selected"}, d.notTogether(), d.unmet)
 	}
-	return slices.Concat(d.unmet, d.left, d.notTogether())
+	return slices.Concat(d.unmet, d.left, d.notTogether(), d.unknownClusters())
+}
+
+// unknownClusters names the clusters of the preferences that have not joined, if replicas fit nowhere: it may be for a mistyped name.
+func (d *deciding) unknownClusters() []string {
+	if d.result.Placement.Unschedulable == 0 || d.wants.preferences == nil {
+		return nil
+	}
+	return v1beta1.UnknownClusters(d.wants.preferences.Clusters, field.NewPath("preferences", "clusters"), d.w.Clusters)
 }
 
 // equalPlacements reports whether two placements are equal, apart from their history.

@@ -61,6 +61,9 @@ func storedTime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncat
 // did, in the clusters.
 func (d *deciding) cause() string {
 	last := d.o.Current
+	if last == nil && !d.o.Divided && !d.o.Pending && d.wants.policy != nil { // it was there before, and went everywhere
+		return fmt.Sprintf("policy %s governs it", d.wants.policyName())
+	}
 	if last == nil {
 		return "created"
 	}

@@ -249,3 +249,33 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+// TestAMistypedClusterIsNamed: replicas that fit nowhere because the preferences name a cluster that has not joined; and only then.
+func TestAMistypedClusterIsNamed(t *testing.T) {
+	o := replicaSet(4, nil)
+	o.Preferences = &v1beta1.ReplicaPreferences{Clusters: map[string]v1beta1.ClusterPreferences{"eats-a": {Weight: 1}}}
+	clusters := []*v1beta1.Cluster{cluster("east-a", 0)}
+	d := Decide(o, NewWorld(clusters, nil), now)
+	if d.Placement.Unschedulable != 4 || len(d.Placement.Notes) != 1 || !strings.Contains(d.Placement.Notes[0], `preferences.clusters`) || !strings.Contains(d.Placement.Notes[0], "eats-a") {
+		t.Errorf("%d unschedulable, notes %q", d.Placement.Unschedulable, d.Placement.Notes)
+	}
+	o.Preferences.Clusters["east-a"] = v1beta1.ClusterPreferences{Weight: 1}
+	if d := Decide(o, NewWorld(clusters, nil), now); d.Placement.Unschedulable != 0 || len(d.Placement.Notes) > 0 {
+		t.Errorf("%d unschedulable, notes %q", d.Placement.Unschedulable, d.Placement.Notes)
+	}
+}
+
+// TestWhatWasThereBeforeItsPolicy: an object without replicas that went everywhere is not created by the policy that now governs it.
+func TestWhatWasThereBeforeItsPolicy(t *testing.T) {
+	p := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "east"}, Spec: v1beta1.PlacementPolicySpec{
+		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}, Clusters: &v1beta1.ClusterAffinity{Names: []string{"a"}}}}
+	o := Object{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "settings"}
+	w := NewWorld([]*v1beta1.Cluster{cluster("a", 0), cluster("b", 0)}, []*v1beta1.PlacementPolicy{p})
+	if d := Decide(o, w, now); d.Cause != "policy east governs it" {
+		t.Errorf("cause %q", d.Cause)
+	}
+	o.Pending = true // a new one waits for its policy
+	if d := Decide(o, w, now); d.Cause != "created" {
+		t.Errorf("cause %q of a new one", d.Cause)
+	}
+}

@@ -112,9 +112,9 @@ func (l *Ledger) Room(cluster string, d Demand) (pods int64, ok bool) {
 		return 0, false
 	}
 	for _, c := range classes {
-		pods += c.nodes * c.podsPerNode(d)
+		pods = min(pods+c.nodes*c.podsPerNode(d), math.MaxInt32) // of each class: the sum of what a member reports may be more than there are numbers
 	}
-	return min(pods, math.MaxInt32), true
+	return pods, true
 }
 
 // Free returns how much of a resource is left in a cluster, summed over its nodes: thousandths of a cpu, whole units of

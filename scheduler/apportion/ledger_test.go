@@ -1,6 +1,7 @@
 package apportion
 
 import (
+	"math"
 	"math/rand"
 	"testing"
 
@@ -25,10 +26,11 @@ func withRoom(name string, classes ...v1beta1.NodeClass) *v1beta1.Cluster {
 }
 
 func TestRoom(t *testing.T) {
+	boundless := v1beta1.NodeClass{Nodes: math.MaxInt32, Free: resources("cpu", "9223372036854775", "pods", "9223372036854775807")}
 	l := NewLedger([]*v1beta1.Cluster{
 		withRoom("a", v1beta1.NodeClass{Nodes: 3, Free: resources("cpu", "2500m", "memory", "8Gi", "pods", "20")},
 			v1beta1.NodeClass{Nodes: 2, Free: resources("cpu", "900m", "memory", "1Gi", "pods", "3", "example.com/gpu", "1")}),
-		withRoom("full"), {ObjectMeta: metav1.ObjectMeta{Name: "silent"}},
+		withRoom("full"), {ObjectMeta: metav1.ObjectMeta{Name: "silent"}}, withRoom("lying", boundless, boundless, boundless),
 	})
 	for _, c := range []struct {
 		name, cluster string
@@ -41,6 +43,7 @@ func TestRoom(t *testing.T) {
 		{"nothing asked for: the number of pods", "a", nil, 3*20 + 2*3, true},
 		{"what few nodes have", "a", resources("example.com/gpu", "1"), 2, true},
 		{"what nobody has", "a", resources("example.com/tpu", "1"), 0, true},
+		{"more than there are numbers", "lying", resources("cpu", "1m"), math.MaxInt32, true},
 		{"nothing free", "full", resources("cpu", "1m"), 0, true},
 		{"a cluster that does not say", "silent", resources("cpu", "1"), 0, false},
 	} {
