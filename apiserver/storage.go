@@ -230,6 +230,7 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"clusters/status":               clusters.Status,
 		"clusters/proxy":                clusters.Proxy,
 		"clusters/inspect":              clusters.Inspect,
+		"clusters/drain":                clusters.Drain,
 		"clusters/connect":              clusters.Connect,
 		"placementpolicies":             policies,
 		"placementpolicies/status":      status,

@@ -49,6 +49,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 	nodes, podUse := rbacv1.PolicyRule{APIGroups: []string{"", "metrics.k8s.io"}, Verbs: reading, Resources: []string{"nodes"}}, rule("metrics.k8s.io", reading, "pods") // of members
 	profiles := rule(inventoryGroup, reading, "clusterprofiles")
 	see, policies, review := ours("clusters", reading...), ours("placementpolicies", reading...), ours("failoverreviews", "create")
+	drain := ours("clusters/"+v1beta1.DrainSubresource, "get", "update", "patch")
 	ready := ours("failoverreadinesses", reading...) // only the controllers write them
 	askForCertificates := rule("certificates.k8s.io", []string{"create", "get", "list", "watch"}, "certificatesigningrequests")
 	federationUID := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}}
@@ -61,7 +62,8 @@ func clusterRoles() []*rbacv1.ClusterRole {
 			rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get", "patch"}, Resources: []string{"namespaces"}, ResourceNames: []string{v1beta1.FederationNamespace}})...),
 		clusterRole("federation-blackhole-operator", "", ours("failoverdrills", blackhole)), // beside federation-drill-operator
 		clusterRole("federation-drill-approver", "", see, nodes, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
-		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
+		clusterRole("federation-cluster-drainer", "", see, nodes, policies, review, ready, drain),
+		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), drain, ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole("federation-cluster-inspector", "", ours("clusters/inspect", "get")),

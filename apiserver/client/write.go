@@ -47,8 +47,18 @@ func (d DryRun) Suffix() string {
 	return map[DryRun]string{DryRunClient: " (dry run)", DryRunServer: " (server dry run)"}[d]
 }
 
-// ChangeCluster changes a Cluster and writes it, if anything changed. It keeps concurrent changes by others.
-func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+// DrainCluster is ChangeCluster for cordon and drain, by their own subresource: who may drain need not be allowed to change Clusters. Who may change
+// them and has no right to that, or whose federation has none, changes the Cluster.
+func (f *Federation) DrainCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster)) (after *v1beta1.Cluster, changed bool, err error) {
+	after, changed, err = f.ChangeCluster(ctx, name, dry, how, v1beta1.DrainSubresource)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return f.ChangeCluster(ctx, name, dry, how)
+	}
+	return after, changed, err
+}
+
+// ChangeCluster changes a Cluster and writes it, or a subresource of it, if anything changed. It keeps concurrent changes by others.
+func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun, how func(*v1beta1.Cluster), subresources ...string) (after *v1beta1.Cluster, changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		before, err := f.Cluster(ctx, name)
 		if err != nil {
@@ -63,7 +73,7 @@ func (f *Federation) ChangeCluster(ctx context.Context, name string, dry DryRun,
 		if changed = patch != nil; !changed || dry == DryRunClient {
 			return nil
 		}
-		return Merge(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name, json.RawMessage(patch), dry)
+		return Merge(ctx, f.Dynamic.Resource(v1beta1.ClustersResource), name, json.RawMessage(patch), dry, subresources...)
 	})
 	return after, changed, err
 }

@@ -59,7 +59,7 @@ func bind(t *testing.T, role string) {
 // namespaces may include that.
 func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 	const all = "list clusters, get clusters, create clusters, update clusters, delete clusters, get clusters/proxy east-a, create clusters/proxy east-a, get clusters/inspect east-a, " +
-		"create failoverreviews, list placementpolicies, create placementpolicies, " +
+		"create failoverreviews, list placementpolicies, create placementpolicies, patch clusters/drain, " +
 		"list failoverreadinesses, create failoverreadinesses, update failoverreadinesses, update failoverreadinesses/status, delete failoverreadinesses, restore decisions web"
 	for role, want := range map[string]string{
 		"view":                         "list placementpolicies, list failoverreadinesses",
@@ -67,7 +67,8 @@ func TestOnlyRolesOfOurOwnReachClusters(t *testing.T) {
 		"admin":                        "list placementpolicies, create placementpolicies, list failoverreadinesses",
 		"federation-cluster-viewer":    "list clusters, get clusters, list failoverreadinesses",
 		"federation-operator":          "list clusters, get clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
-		"federation-cluster-admin":     "list clusters, get clusters, create clusters, update clusters, delete clusters, create failoverreviews, list placementpolicies, list failoverreadinesses",
+		"federation-cluster-admin":     "list clusters, get clusters, create clusters, update clusters, delete clusters, patch clusters/drain, create failoverreviews, list placementpolicies, list failoverreadinesses",
+		"federation-cluster-drainer":   "list clusters, get clusters, patch clusters/drain, create failoverreviews, list placementpolicies, list failoverreadinesses",
 		"federation-restore":           "restore decisions web",
 		"federation-cluster-inspector": "get clusters/inspect east-a",
 		"federation-cluster-proxy":     "get clusters/proxy east-a, create clusters/proxy east-a",

@@ -83,7 +83,7 @@ func (o *cordonCommand) run(ctx context.Context, names []string, word string, ho
 	}
 	var errs []error
 	for _, name := range names {
-		after, changed, err := f.ChangeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drainplan.Cordon) })
+		after, changed, err := f.DrainCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { how(c, drainplan.Cordon) })
 		switch {
 		case err != nil:
 			errs = append(errs, err)

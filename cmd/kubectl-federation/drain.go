@@ -174,7 +174,7 @@ func (o *drainCommand) drain(ctx context.Context, name string) error {
 	if o.ttl >= 0 {
 		how.TTLSeconds = new(int32(math.Ceil(min(o.ttl.Seconds(), math.MaxInt32))))
 	}
-	if _, _, err := o.ChangeCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
+	if _, _, err := o.DrainCluster(ctx, name, o.dry, func(c *v1beta1.Cluster) { drainplan.Request(c, how) }); err != nil {
 		return err
 	}
 	if o.dry != client.DryRunNone {
@@ -223,7 +223,7 @@ func (o *drainCommand) undrain(ctx context.Context, name string) error {
 		tell(o.Out, "cluster/%s is not drained%s\n", name, o.dry.Suffix())
 		return nil
 	}
-	if _, _, err := o.ChangeCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
+	if _, _, err := o.DrainCluster(ctx, name, o.dry, drainplan.Cancel); err != nil {
 		return err
 	}
 	if o.dry != client.DryRunNone {

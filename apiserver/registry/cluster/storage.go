@@ -13,6 +13,7 @@ import (
 type Storage struct {
 	Cluster *genericregistry.Store
 	Status  *status.REST
+	Drain   *status.REST
 	Proxy   *ProxyREST
 	Inspect *InspectREST
 	Connect *ConnectREST
@@ -41,6 +42,7 @@ func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter, tunnel 
 	return &Storage{
 		Cluster: store,
 		Status:  status.New(store, statusStrategy{s}),
+		Drain:   status.New(store, drainStrategy{s}),
 		Proxy:   proxy,
 		Inspect: &InspectREST{proxy},
 		Connect: &ConnectREST{clusters: store, tunnel: tunnel},

@@ -15,6 +15,9 @@ import (
 // exactly, and to go on with it after a restart.
 const DrainAnnotation = "federation.kubernetes.io/drain"
 
+// DrainSubresource is where a Cluster is cordoned and drained by somebody who may not change it otherwise.
+const DrainSubresource = "drain"
+
 // Steps of a drain that the federation carries out.
 const (
 	// DrainStepDNS: the weight in DNS was set to 0.
