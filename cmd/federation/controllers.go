@@ -253,7 +253,7 @@ func (c *controllers) manager() *manager.Manager {
 		NewInformers: func(held plan.Set) (manager.Informers, error) { return manager.InformersOf(c.config, c.client, held) },
 		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: readiness.ThreadTime,
 		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
-		Writes: c.writes, Reports: c.reports, Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
+		Writes: c.writes, Reports: c.reports, ObjectMetrics: c.objectMetricsSeries(), Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
 	}}
 }
 

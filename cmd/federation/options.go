@@ -28,6 +28,8 @@ type controllersOptions struct {
 	name             string
 	writes           int
 	reports          int
+	objectMetrics    bool
+	objectSeries     int
 	propagateSecrets string // secretsAll or secretsReferenced
 	zone             string
 	dnsBindAddress   string
@@ -59,12 +61,15 @@ const (
 	secretsAll        = "All"
 )
 
+// mostObjectSeries is the highest --object-metrics-limit: with more, a scrape takes longer than Prometheus waits.
+const mostObjectSeries = 200000
+
 // leastKeyLifetime is that of a key that is rolled by itself.
 const leastKeyLifetime = 7 * 24 * time.Hour
 
 func newControllersOptions() *controllersOptions {
 	return &controllersOptions{
-		name: "federation", writes: 64, reports: 30, propagateSecrets: secretsReferenced,
+		name: "federation", writes: 64, reports: 30, objectSeries: 10000, propagateSecrets: secretsReferenced,
 		zone: "federation.test", dnsBindAddress: "127.0.0.1:5353", dnsTTL: 15 * time.Second,
 		healthCheck: clusterregistry.NewHealthCheckFlags(), memberTokens: credential.TokenLifetime, memberLimits: limits.NewFlags(), failover: failover.NewFlags(), readiness: []string{"Zone", "Region"}, unschedulable: time.Minute, endpoints: true,
 		parts: supervisor.New(),
@@ -81,6 +86,8 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
 	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
+	fs.BoolVar(&o.objectMetrics, "object-metrics", false, "have metrics of how many replicas each Deployment, ReplicaSet and StatefulSet is to have and has ready in each cluster; see docs/operations.md")
+	fs.IntVar(&o.objectSeries, "object-metrics-limit", o.objectSeries, "with --object-metrics: the most time series of them from each process. Namespaces share them equally, as far as they need them; federation_object_metrics_omitted counts the objects that are left out")
 	fs.StringVar(&o.propagateSecrets, "propagate-secrets", o.propagateSecrets, "where Secrets and ServiceAccounts go that no policy governs: Referenced: where a workload, Ingress or ServiceAccount goes that refers to them, and else nowhere; All: to every cluster")
 	fs.StringVar(&o.zone, "dns-zone", o.zone, "DNS zone that the names are in: SERVICE.NAMESPACE.FEDERATION.svc[[.ZONE].REGION].DNS-ZONE")
 	fs.StringVar(&o.dnsBindAddress, "dns-bind-address", o.dnsBindAddress, "HOST:PORT on which the authoritative DNS server answers, over UDP and TCP")
@@ -93,6 +100,14 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.clusterSetIPs, "clusterset-ip-range", nil, "`NETWORK` in CIDR notation, at most one a family with a comma between, of the clusterset IPs that Services ask for by annotation. Used by nothing else in any member; see docs/clusterset-ips.md")
 	fs.BoolVar(&o.endpoints, "cross-cluster-endpoints", o.endpoints, "write EndpointSlices with the other clusters' load balancers into each member, for node agents; false takes away those that were written. See docs/node-agent.md")
 	fs.DurationVar(&o.dnsTTL, "dns-ttl", o.dnsTTL, "how long resolvers may keep an answer")
+}
+
+// objectMetricsSeries returns the most time series of metrics of objects; 0: none.
+func (o *controllersOptions) objectMetricsSeries() int {
+	if !o.objectMetrics {
+		return 0
+	}
+	return o.objectSeries
 }
 
 // validate names the flag, its value and what is allowed. It reads the file of --dns-providers, so that what is
@@ -121,6 +136,9 @@ func (o *controllersOptions) validate() (err error) {
 	}
 	if o.reports < 1 || o.reports > 10000 {
 		return fmt.Errorf("--status-updates-per-second %d: must be from 1 to 10000", o.reports)
+	}
+	if o.objectSeries < 1 || o.objectSeries > mostObjectSeries {
+		return fmt.Errorf("--object-metrics-limit %d: must be from 1 to %d", o.objectSeries, mostObjectSeries)
 	}
 	if o.dnsTTL < time.Second || o.dnsTTL > 24*time.Hour {
 		return fmt.Errorf("--dns-ttl %s: must be from 1s to 24h", o.dnsTTL)

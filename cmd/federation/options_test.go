@@ -16,6 +16,8 @@ func TestFlagsSayWhatIsAllowed(t *testing.T) {
 		{"--member-token-lifetime=1200000h", "--member-token-lifetime 1200000h0m0s: must be from 10m0s to 1193046h28m16s"},
 		{"--propagate-secrets=All", ""},
 		{"--propagate-secrets=all", `--propagate-secrets "all": must be Referenced or All`},
+		{"--object-metrics-limit=0", "--object-metrics-limit 0: must be from 1 to 200000"},
+		{"--object-metrics-limit=200001", "--object-metrics-limit 200001: must be from 1 to 200000"},
 	} {
 		o, fs := newControllersOptions(), pflag.NewFlagSet("", pflag.ContinueOnError)
 		o.addFlags(fs)

@@ -53,6 +53,8 @@ type Options struct {
 
 	// Writes are parallel writes to each member, Reports statuses written per second; 0: the defaults of package propagation.
 	Writes, Reports int
+	// ObjectMetrics is the most time series of metrics of objects with replicas; 0: none.
+	ObjectMetrics int
 	// Unschedulable is how long a pod has to find no room until its cluster counts as full; 0: a minute.
 	Unschedulable time.Duration
 	// Offers are what clusters have of Services. They are written into members unless Withdraw.

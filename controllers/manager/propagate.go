@@ -61,8 +61,12 @@ func (p propagators) builtInKinds(_ context.Context, from Informers) (func(conte
 
 // propagation makes a controller of some kinds, or of all built-in ones.
 func (p propagators) propagation(from propagation.Informers, kinds []propagationplan.Kind) (*propagation.Controller, error) {
+	series := p.ObjectMetrics
+	if kinds != nil {
+		series = 0 // the kinds that have these metrics are built-in
+	}
 	return propagation.New(propagation.Options{
-		Client: p.Client, Informers: from, Federation: p.Federation, Recorder: p.Recorder, Workers: p.Writes, Reports: p.Reports, Unmade: p.Unschedulable, Kinds: kinds, Shared: p.held != plan.All,
+		Client: p.Client, Informers: from, Federation: p.Federation, Recorder: p.Recorder, Workers: p.Writes, Reports: p.Reports, Unmade: p.Unschedulable, Kinds: kinds, Shared: p.held != plan.All, ObjectMetrics: series,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool { return p.owns(namespace, name) },
 	})
 }

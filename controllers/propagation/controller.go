@@ -20,7 +20,7 @@ import (
 // Informers returns informers that are shared with others, which start them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options configure a Controller. All but the last six are required.
+// Options configure a Controller. All but the last seven are required.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -45,6 +45,8 @@ type Options struct {
 	Owns func(kind *plan.Kind, namespace, name string) bool
 	// Shared: other controllers own other objects of these kinds.
 	Shared bool
+	// ObjectMetrics is the most time series of metrics of objects; default none.
+	ObjectMetrics int
 }
 
 // Member is a live connection to a member cluster.
@@ -66,6 +68,7 @@ type Controller struct {
 	*triggers
 	snapshots *snapshots
 	dispatch  *dispatcher
+	metrics   *objectMetrics
 	serving   serving
 }
 
@@ -116,6 +119,7 @@ func newController(o Options) *Controller {
 		triggers:  &triggers{view: v, members: s, reporter: newReporter(v, s, h)},
 		snapshots: &snapshots{view: v, members: s, hub: h},
 		dispatch:  &dispatcher{view: v, hub: h, deletions: &deletions{view: v, hub: h}},
+		metrics:   &objectMetrics{view: v, members: s, limit: o.ObjectMetrics},
 	}
 }
 
@@ -128,6 +132,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return nil // ctx ended before the start
 	}
+	defer c.metrics.served()()
 	var reporters sync.WaitGroup
 	reporters.Go(supervisor.Kept(ctx, "propagation", c.giveTurns))
 	for range 4 {

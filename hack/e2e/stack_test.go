@@ -88,7 +88,7 @@ func (s *stack) up(flags ...string) error {
 	if pullMode {
 		args = append(args, "--pull")
 	}
-	for _, flag := range append([]string{"--cluster-grace-period=10s", "--unschedulable-after=10s", "--clusterset-ip-range=10.200.0.0/16"}, flags...) {
+	for _, flag := range append([]string{"--cluster-grace-period=10s", "--unschedulable-after=10s", "--clusterset-ip-range=10.200.0.0/16", "--object-metrics"}, flags...) {
 		args = append(args, "--federation-flag="+flag)
 	}
 	return s.local(args...)
