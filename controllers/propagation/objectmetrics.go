@@ -21,7 +21,7 @@ var (
 		"Objects of this process that have no such metrics, because there would be more than --object-metrics-limit. With --object-metrics only.", nil, nil)
 )
 
-// objectMetrics are the metrics of a controller's objects, made anew for each scrape: at most limit time series, which
+// objectMetrics are the metrics of a controller's objects, made for each scrape: at most limit time series, which
 // namespaces share.
 type objectMetrics struct {
 	*view
