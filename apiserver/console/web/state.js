@@ -30,11 +30,17 @@ const words = new Map(states.map(([key, word]) => [key, word]));
 
 const phases = {GracePeriod: "lost", FailoverSuspended: "held", FailedOver: "out", FailingBack: "returning"};
 
+/** Reports whether a cluster is drained, or is being drained, whatever else is the matter with it. */
+export const isDrained = (cluster) => Boolean(cluster.spec?.drain) || tainted(cluster, "drain");
+
+/** Reports whether a cluster gets no new replicas. */
+export const isCordoned = (cluster) => tainted(cluster, "unschedulable");
+
 function stateKey(cluster, phase) {
   if (phases[phase]) return phases[phase];
   if (condition(cluster, "Ready")?.status !== "True") return "lost";
-  if (cluster.spec?.drain || tainted(cluster, "drain")) return "drained";
-  if (tainted(cluster, "unschedulable")) return "cordoned";
+  if (isDrained(cluster)) return "drained";
+  if (isCordoned(cluster)) return "cordoned";
   return "serving";
 }
 

@@ -1,6 +1,6 @@
 // One cluster, in a drawer over any page.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {objectOf, standing} from "../state.js";
+import {isCordoned, isDrained, objectOf, standing} from "../state.js";
 import {number, quantity, quoted, short} from "../words.js";
 import {badge, bar, cli, empty, links, since} from "./parts.js";
 
@@ -20,11 +20,11 @@ const conditions = (cluster, now) => html`<ul class="conditions">${(cluster.stat
 function actions(state, cluster) {
   if (!state.can.clusters) return nothing;
   const {name} = cluster.metadata;
-  const {key} = standing(cluster);
+  const drained = isDrained(cluster);
   const ask = (action, verb, typed) => () => state.act.confirm({action: {do: verb, name}, title: action, typed});
   return html`<div class="actions">
-    ${key === "cordoned" ? html`<button @click=${ask(`Uncordon ${name}?`, "uncordon", "")}>Uncordon</button>` : key === "drained" ? nothing : html`<button @click=${ask(`Cordon ${name}?`, "cordon", "")}>Cordon</button>`}
-    ${key === "drained" ? html`<button @click=${ask(`Undrain ${name}?`, "undrain", "")}>Undrain …</button>` : html`<button class="danger" @click=${ask(`Drain ${name}?`, "drain", name)}>Drain …</button>`}
+    ${drained ? nothing : isCordoned(cluster) ? html`<button @click=${ask(`Uncordon ${name}?`, "uncordon", "")}>Uncordon</button>` : html`<button @click=${ask(`Cordon ${name}?`, "cordon", "")}>Cordon</button>`}
+    ${drained ? html`<button @click=${ask(`Undrain ${name}?`, "undrain", "")}>Undrain …</button>` : html`<button class="danger" @click=${ask(`Drain ${name}?`, "drain", name)}>Drain …</button>`}
   </div>`;
 }
 
