@@ -1,6 +1,7 @@
 // The lists of workloads and Services: a page of the server's own table at a time.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {hashOf, kinds, objectLink, served} from "../state.js";
+import {quoted} from "../words.js";
 import {answered, cli, empty, table, title} from "./parts.js";
 
 /** The rows of one page. */
@@ -52,6 +53,6 @@ export function lists(state) {
   const kind = kindOf(state.route);
   const namespace = namespaceOf(state.route, state.ownNamespace);
   return html`${title(kind.word ?? "Workloads")}
-    ${cli(`kubectl get ${kind.plural} ${namespace ? `-n ${namespace}` : "-A"}`, state.act.copy)}
+    ${cli(`kubectl get ${kind.plural} ${namespace ? `-n ${quoted(namespace)}` : "-A"}`, state.act.copy)}
     ${filters(state, kind, namespace)}${answered(state.store.page, kind.plural, (t) => rows(state, kind, t))}`;
 }
