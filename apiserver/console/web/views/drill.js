@@ -1,7 +1,7 @@
 // Drills: those that there are, and a new one.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {hashOf, standing} from "../state.js";
-import {quoted} from "../words.js";
+import {count, quoted} from "../words.js";
 import {badge, cli, empty, failure, loading, since, table, title} from "./parts.js";
 
 /** The state that an outcome looks like. */
@@ -9,6 +9,12 @@ export const outcomeKeys = {Succeeded: "serving", Failed: "out", Interrupted: "h
 
 /** What a drill takes out, as its spec says it. */
 export const scopeText = (s) => [...(s.zones ?? []), ...(s.regions ?? []), ...(s.clusters ?? [])].join(", ");
+
+/** The clusters that a drill takes out; of many their scope and number. */
+export function takenOut(d) {
+  const clusters = d.status?.clusters ?? [];
+  return clusters.length > 10 ? `${scopeText(d.spec.scope)}: ${count(clusters.length, "cluster")}` : clusters.join(", ") || scopeText(d.spec.scope);
+}
 
 /** How a drill stands: its outcome, or its phase. */
 export const stage = (d) => (d.status?.outcome ? badge(outcomeKeys[d.status.outcome] ?? "held", d.status.outcome) : badge("returning", d.status?.phase ?? "new"));

@@ -4,6 +4,7 @@ import {hashOf, pages, runningDrill} from "../state.js";
 import {span} from "../words.js";
 import {clusterDrawer} from "./cluster.js";
 import {actDialog, helpDialog, searchDialog} from "./dialogs.js";
+import {takenOut} from "./drill.js";
 import {glyph, guarded} from "./parts.js";
 
 const partOf = {workload: "workloads", service: "services", ingress: "services", drill: "drills"};
@@ -45,7 +46,7 @@ function drillBand(state) {
   if (!drill) return nothing;
   const {name} = drill.metadata;
   return html`<aside class="band" aria-label="Running drill">
-    ${glyph("held")} <span>Drill <a href=${hashOf({path: ["drill", name], query: {}})}>${name}</a>: ${drill.spec.method} of ${(drill.status.clusters ?? []).join(", ")}, ${drill.status.phase}</span>
+    ${glyph("held")} <span>Drill <a href=${hashOf({path: ["drill", name], query: {}})}>${name}</a>: ${drill.spec.method} of ${takenOut(drill)}, ${drill.status.phase}</span>
     <button class="danger" @click=${() => state.act.run({do: "abort", name})}>Abort</button>
   </aside>`;
 }

@@ -3,7 +3,7 @@ import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {objectLink} from "../state.js";
 import {clock, count, date, duration, number, quoted, span} from "../words.js";
 import {axis, chart, numbers, timeScale} from "./chart.js";
-import {drillLink, outcomeKeys, scopeText, stage} from "./drill.js";
+import {drillLink, outcomeKeys, stage, takenOut} from "./drill.js";
 import {badge, cli, empty, failure, guarded, loading, since, table, title} from "./parts.js";
 
 const known = [["injected", "out of service"], ["detected", "judged lost"], ["outOfDNS", "out of DNS"], ["lastUse", "no resolver has it"], ["out", "failed over"], ["placed", "placed elsewhere"], ["readyElsewhere", "ready elsewhere"], ["recovering", "way back"], ["backReady", "ready again"], ["backInDNS", "back in DNS"], ["clean", "nothing left of it"]];
@@ -132,7 +132,7 @@ function summary(d) {
   const w = report.workloads ?? {};
   const fact = (word, value) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`;
   const asked = d.status?.requestedBy;
-  return html`<dl class="summary">${fact("Takes out", (d.status?.clusters ?? []).length > 10 ? html`${scopeText(d.spec.scope)}: ${count(d.status.clusters.length, "cluster")}` : (d.status?.clusters ?? []).join(", ") || scopeText(d.spec.scope))}${fact("Method", d.spec.method)}${fact("Why", d.spec.reason)}
+  return html`<dl class="summary">${fact("Takes out", takenOut(d))}${fact("Method", d.spec.method)}${fact("Why", d.spec.reason)}
     ${asked ? fact("Asked for by", asked) : nothing}${d.status?.approved ? fact("Approved by", d.status.approved.by) : nothing}${d.status?.abort ? fact("Aborted by", d.status.abort.by) : nothing}
     ${w.replicas ? fact("Replicas there before", html`<strong>${number(w.replicas)}</strong> of ${count(w.objects ?? 0, "object")}`) : nothing}
     ${w.replicas ? fact("Ready, at least", html`<strong>${w.leastReadyPercent ?? 0} %</strong>${w.mostAt ? html` at ${clock(w.mostAt)}` : nothing}`) : nothing}</dl>`;
