@@ -17,7 +17,7 @@ import {drill} from "./views/report.js";
 import {service} from "./views/service.js";
 import {workload} from "./views/workload.js";
 
-const store = new Store(draw);
+const store = new Store(drawSoon);
 const state = {
   store, route: route(location.hash), now: Date.now(), narrow: false, theme: localStorage.getItem("theme") ?? "", note: "", open: "", cell: "",
   user: "", groups: [], login: undefined, session: false, ownNamespace: "", can: {clusters: false, drills: false},
@@ -38,8 +38,19 @@ function draw() {
   requestAnimationFrame(drawNow);
 }
 
+/** The shortest time in ms between two frames for what changes by itself. Where much does, the others are free for the user. */
+const between = 100;
+let soon = 0;
+let drawnAt = 0;
+function drawSoon() {
+  soon ||= setTimeout(draw, drawnAt + between - performance.now());
+}
+
 function drawNow() {
   drawing = false;
+  clearTimeout(soon);
+  soon = 0;
+  drawnAt = performance.now();
   state.now = Date.now();
   state.narrow = innerWidth < 700 && !printing;
   if (store.clusters.error?.code === 401 && introduced && !state.login) askLogin();

@@ -151,7 +151,8 @@ export function problems(clusters, readiness, status) {
   for (const o of status?.outOfSync ?? []) {
     all.push({kind: o.kind.toLowerCase(), name: o.namespace ? `${o.namespace}/${o.name}` : o.name, word: o.reason, message: o.message ?? "", since: o.since, key: "held", href: objectLink(o.kind, o.namespace, o.name)});
   }
-  return all.sort((a, b) => (a.since ? Date.parse(a.since) : Infinity) - (b.since ? Date.parse(b.since) : Infinity) || byName(a, b));
+  const at = all.map((p) => (p.since ? Date.parse(p.since) : Infinity)); // once each: they may be many
+  return [...all.keys()].sort((i, j) => at[i] - at[j] || byName(all[i], all[j])).map((i) => all[i]);
 }
 
 /** The kinds that have pages: the word that explain takes, and where they are listed. */
