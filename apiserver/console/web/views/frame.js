@@ -29,7 +29,7 @@ function header(state) {
   const status = store.status.data;
   return html`<header>
     <a class="brand" href="#/"><img src="icon.svg" alt="" width="20" height="20"> <span>${status?.name || "Federation"}</span>${status?.dnsZone ? html`<span class="zone">${status.dnsZone}</span>` : nothing}</a>
-    ${state.login ? nothing : html`<nav aria-label="Pages">${pages.map((p) => html`<a href="#/${p.path}" aria-current=${here === p.path ? "page" : nothing}>${p.word}</a>`)}</nav>`}
+    ${state.login ? nothing : html`<nav aria-label="Pages">${pages.map((p) => html`<a href="#/${p.path}" data-word=${p.word} aria-current=${here === p.path ? "page" : nothing}>${p.word}</a>`)}</nav>`}
     <div class="tools">
       ${state.login ? nothing : html`<span class="live ${live.key}" role="status" title=${live.why}>${glyph(live.key)} ${live.word}</span>
       <button class="quiet" aria-keyshortcuts="/" @click=${() => act.open("search")}>Search <kbd>/</kbd></button>`}
