@@ -100,8 +100,11 @@ func (r *Request) awaitFences(ctx context.Context, uid, digest string) error {
 	try := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.FenceTestConfigMap}}
 	var refusal error // nil: it was allowed
 	err = wait.PollUntilContextTimeout(ctx, fencesPoll, fencesTimeout, true, func(ctx context.Context) (bool, error) {
-		_, refusal = account.CoreV1().ConfigMaps(namespace).Create(ctx, try, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return refusal != nil && strings.Contains(refusal.Error(), digest), nil
+		_, err := account.CoreV1().ConfigMaps(namespace).Create(ctx, try, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if ctx.Err() == nil { // else that is all it says
+			refusal = err
+		}
+		return err != nil && strings.Contains(err.Error(), digest), nil
 	})
 	switch {
 	case err == nil:
