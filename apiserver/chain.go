@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/apiserver/pkg/util/webhook"
@@ -42,6 +43,7 @@ func newChain(o options.CompletedOptions, front func(http.Handler) http.Handler)
 		return nil, err
 	}
 	generic.Authorization.Authorizer = agents{withGuard(withCertificates(generic.Authorization.Authorizer, informers), informers)}
+	generic.LongRunningFunc = exceptReviews(generic.LongRunningFunc)
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
@@ -68,6 +70,14 @@ func newChain(o options.CompletedOptions, front func(http.Handler) http.Handler)
 	}
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true // all APIs are served here
 	return &chain{aggregator.Complete(), builtIn.Complete(), crds.Complete(), informers.Core().V1().Namespaces().Lister()}, nil
+}
+
+// exceptReviews lets a placement review hold no seat of priority and fairness while it waits for members. What it reads at the federation is
+// requested as the caller, and takes the caller's: were the review to hold seats, too, many at once would wait for each other. It has limits of its own.
+func exceptReviews(before request.LongRunningRequestCheck) request.LongRunningRequestCheck {
+	return func(r *http.Request, info *request.RequestInfo) bool {
+		return before(r, info) || info.APIGroup == v1beta1.GroupName && info.Resource == v1beta1.PlacementReviewsResource.Resource && info.Verb == "create"
+	}
 }
 
 // build makes the servers. own is the storage of our group, without the Secrets; clusters are those whose pods and

@@ -43,6 +43,8 @@ type Options struct {
 	// ReviewFailover answers FailoverReviews: it fills in the status of one whose spec is valid. An error with a status
 	// of the API goes to the client as it is. Nil: reviews are rejected with code 501.
 	ReviewFailover func(ctx context.Context, review *v1beta1.FailoverReview) error
+	// ReviewPlacement answers PlacementReviews in the same way, by what the caller may read.
+	ReviewPlacement func(ctx context.Context, caller rest.ImpersonationConfig, review *v1beta1.PlacementReview) error
 	// Tunnel has the connections of agents, by which clusters are reached whose connection is Pull. Nil: agents are refused.
 	Tunnel cluster.Tunnel
 	// Place decides where the replicas of a new object go, in the write that creates it: it returns the value of

@@ -150,7 +150,7 @@ func (s *Server) build(ctx context.Context, endpoints []string) error {
 	if err != nil {
 		return err
 	}
-	own := federationProvider{policies: s.policies, review: s.config.ReviewFailover, tunnel: s.config.Tunnel, orphanByDefault: s.config.OrphanByDefault}
+	own := federationProvider{policies: s.policies, review: s.config.ReviewFailover, explain: s.config.ReviewPlacement, tunnel: s.config.Tunnel, orphanByDefault: s.config.OrphanByDefault}
 	if s.api, err = c.build(own, s.config.Clusters); err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ import (
 	"federation/apiserver/registry/drillschedule"
 	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
+	"federation/apiserver/registry/placementreview"
 	"federation/apiserver/registry/policy"
 	"federation/apiserver/registry/readiness"
 	"federation/apiserver/registry/service"
@@ -190,6 +191,7 @@ type federationProvider struct {
 	secrets  cluster.SecretGetter
 	policies *policy.Index
 	review   failoverreview.Reviewer
+	explain  placementreview.Reviewer
 	tunnel   cluster.Tunnel
 	// orphanByDefault: see federated.DeleteStrategy.
 	orphanByDefault bool
@@ -228,13 +230,14 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"dnsnamegrants":                 grants,
 		"clusters":                      clusters.Cluster,
 		"clusters/status":               clusters.Status,
+		"clusters/drain":                clusters.Drain,
 		"clusters/proxy":                clusters.Proxy,
 		"clusters/inspect":              clusters.Inspect,
-		"clusters/drain":                clusters.Drain,
 		"clusters/connect":              clusters.Connect,
 		"placementpolicies":             policies,
 		"placementpolicies/status":      status,
 		"failoverreviews":               failoverreview.NewREST(p.review),
+		"placementreviews":              placementreview.NewREST(p.explain),
 		"failoverreadinesses":           ready,
 		"failoverreadinesses/status":    readyStatus,
 		"failoverdrills":                drills,

@@ -35,7 +35,7 @@ func Ensure(ctx context.Context, kube kubernetes.Interface) error {
 			return fmt.Errorf("ClusterRole %s of an earlier version: %w", name, err)
 		}
 	}
-	for name, to := range map[string][]rbacv1.Subject{controllersName: controllers(), customKindsName: controllers(), loadBalancerRole: loadBalancers(), v1beta1.AgentsGroup: group(v1beta1.AgentsGroup), agentBootstrapRole: group(v1beta1.BootstrapGroups)} {
+	for name, to := range map[string][]rbacv1.Subject{controllersName: controllers(), customKindsName: controllers(), loadBalancerRole: loadBalancers(), basicUserRole: group(user.AllAuthenticated), v1beta1.AgentsGroup: group(v1beta1.AgentsGroup), agentBootstrapRole: group(v1beta1.BootstrapGroups)} {
 		binding := clusterRoleBinding(name, to)
 		if err := ensure(ctx, rbac.ClusterRoleBindings(), binding, func(is *rbacv1.ClusterRoleBinding) bool {
 			return equality.Semantic.DeepEqual(is.Subjects, binding.Subjects)

@@ -64,6 +64,7 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole("federation-drill-approver", "", see, nodes, ready, drills, review, ours("failoverdrills", "approve"), ours("failoverdrills/approval", "update", "patch")),
 		clusterRole("federation-cluster-drainer", "", see, nodes, policies, review, ready, drain),
 		clusterRole("federation-cluster-admin", "", ours("clusters", slices.Concat(reading, writing)...), drain, ours("dnsnamegrants", slices.Concat(reading, writing)...), nodes, policies, review, ready, federationUID),
+		clusterRole(basicUserRole, "", ours("placementreviews", "create")), // who may get the object has an answer
 		clusterRole("federation-restore", "", ours(v1beta1.DecisionsResource, v1beta1.RestoreVerb)),
 		clusterRole("federation-cluster-proxy", "", ours("clusters/proxy", "get", "create", "update", "patch", "delete")),
 		clusterRole("federation-cluster-inspector", "", ours("clusters/inspect", "get")),
@@ -74,6 +75,9 @@ func clusterRoles() []*rbacv1.ClusterRole {
 		clusterRole(loadBalancerRole, "", loadBalancerRules()...),
 	}
 }
+
+// basicUserRole is the name of the role of everybody, as system:basic-user is, and of its binding.
+const basicUserRole = "federation-basic-user"
 
 // retiredRoles are roles of earlier versions. They no longer aggregate; existing bindings to them stay valid.
 var retiredRoles = []string{"federation-admin"}

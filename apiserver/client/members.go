@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,41 +21,38 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// Members reads objects in member clusters: through the Cluster's subresource proxy, where the member decides by the
-// caller's own permissions; and where the federation may not act for others (join without --allow-proxy), as the
-// federation, if the caller may do that.
+// Members reads objects in member clusters as the federation, through the Cluster's subresource inspect.
 type Members struct {
 	*Federation
-	// timeout bounds the wait for one response of a member.
-	timeout time.Duration
-
-	inspected sync.Map // name of a cluster that the proxy could not be used for → true
+	// Timeout bounds the wait for one response of a member.
+	Timeout time.Duration
 }
 
 // NewMembers returns the members of a federation, each of whose answers is awaited until a timeout.
 func NewMembers(f *Federation, timeout time.Duration) *Members {
-	return &Members{Federation: f, timeout: timeout}
+	return &Members{Federation: f, Timeout: timeout}
 }
 
 // Get reads one object; nil, nil if it does not exist.
 func (m *Members) Get(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
-	err := m.read(ctx, cluster, resourcePath(r, namespace)+"/"+name, "", u)
+	err := m.read(ctx, cluster, resourcePath(r, namespace)+"/"+url.PathEscape(name), "", u)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return u, err
 }
 
-// List calls each with every object of a resource, in a namespace or ("") in all, that matches a selector.
+// List calls each with the objects of a resource, in a namespace or ("") in all, that match a selector: of at most four pages, for a member
+// may have any number.
 func (m *Members) List(ctx context.Context, cluster string, r schema.GroupVersionResource, namespace, selector string, each func(*unstructured.Unstructured)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(PageSize)}}
-	for {
+	for range 4 {
 		page := &unstructured.UnstructuredList{}
 		if err := m.read(ctx, cluster, resourcePath(r, namespace), query.Encode(), page); err != nil {
 			return err
 		}
-		for i := range page.Items {
+		for i := range page.Items[:min(len(page.Items), PageSize)] {
 			each(&page.Items[i])
 		}
 		if page.GetContinue() == "" {
@@ -64,6 +60,7 @@ func (m *Members) List(ctx context.Context, cluster string, r schema.GroupVersio
 		}
 		query.Set("continue", page.GetContinue())
 	}
+	return nil
 }
 
 func resourcePath(r schema.GroupVersionResource, namespace string) string {
@@ -79,28 +76,9 @@ func resourcePath(r schema.GroupVersionResource, namespace string) string {
 
 // read asks a member for a path.
 func (m *Members) read(ctx context.Context, cluster, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	ctx, cancel := context.WithTimeout(ctx, m.Timeout)
 	defer cancel()
-	if _, as := m.inspected.Load(cluster); !as {
-		err := m.ask(ctx, clusterPath(cluster, "proxy")+path, query, into)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "impersonate") {
-			return err
-		}
-		m.inspected.Store(cluster, true)
-	}
-	err := m.ask(ctx, clusterPath(cluster, "inspect")+path, query, into)
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("the cluster joined without --allow-proxy, and to read there as the federation takes the role federation-cluster-inspector: %w", err)
-	}
-	return err
-}
-
-func clusterPath(cluster, subresource string) string {
-	return "/apis/" + v1beta1.SchemeGroupVersion.String() + "/clusters/" + cluster + "/" + subresource
-}
-
-func (m *Members) ask(ctx context.Context, path, query string, into interface{ UnmarshalJSON([]byte) error }) error {
-	uri := path
+	uri := "/apis/" + v1beta1.SchemeGroupVersion.String() + "/clusters/" + cluster + "/inspect" + path
 	if query != "" {
 		uri += "?" + query
 	}
@@ -109,7 +87,7 @@ func (m *Members) ask(ctx context.Context, path, query string, into interface{ U
 	case err == nil:
 		return into.UnmarshalJSON(body)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s", m.timeout)
+		return fmt.Errorf("no answer within %s", m.Timeout)
 	}
 	return err
 }

@@ -129,23 +129,37 @@ func Merge(ctx context.Context, of dynamic.ResourceInterface, name string, patch
 
 // Review asks the federation what would happen if clusters were lost.
 func (f *Federation) Review(ctx context.Context, spec v1beta1.FailoverReviewSpec) (*v1beta1.FailoverReview, error) {
-	r := &v1beta1.FailoverReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverReview"}, Spec: spec,
-	}
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := doRaw(ctx, f.REST.Post().AbsPath("/apis", r.APIVersion, "failoverreviews").SetHeader("Content-Type", "application/json").Body(body))
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the federation serves no failover reviews: %w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = json.Unmarshal(answer, r)
+	r := &v1beta1.FailoverReview{TypeMeta: reviewMeta("FailoverReview"), Spec: spec}
+	err := f.review(ctx, v1beta1.FailoverReviewsResource.Resource, r)
 	r.ManagedFields = nil // means nothing to users
 	return r, err
+}
+
+// ReviewPlacement asks the federation where an object is, and why.
+func (f *Federation) ReviewPlacement(ctx context.Context, spec v1beta1.PlacementReviewSpec) (*v1beta1.PlacementReviewStatus, error) {
+	r := &v1beta1.PlacementReview{TypeMeta: reviewMeta("PlacementReview"), Spec: spec}
+	return &r.Status, f.review(ctx, v1beta1.PlacementReviewsResource.Resource, r)
+}
+
+func reviewMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// review creates a review, and reads the answer into it.
+func (f *Federation) review(ctx context.Context, resource string, r any) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	answer, err := doRaw(ctx, f.REST.Post().AbsPath("/apis", v1beta1.SchemeGroupVersion.String(), resource).SetHeader("Content-Type", "application/json").Body(body))
+	var s apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &s) && (s.Status().Details == nil || s.Status().Details.Kind == "") { // not an object that is asked about
+		return fmt.Errorf("the federation serves no %s: %w", resource, err)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, r)
 }
 
 // Errors returns the errors that a server found in a request, by field, without its text about the object.

@@ -21,6 +21,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterCondition{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterCondition(ref),
 		v1beta1.ClusterDrain{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_ClusterDrain(ref),
 		v1beta1.ClusterDrainStatus{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterDrainStatus(ref),
+		v1beta1.ClusterExplanation{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ClusterExplanation(ref),
 		v1beta1.ClusterFailover{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterFailover(ref),
 		v1beta1.ClusterList{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterList(ref),
 		v1beta1.ClusterOutOfSync{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ClusterOutOfSync(ref),
@@ -31,6 +32,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.ClusterSpec{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref),
 		v1beta1.ClusterStatus{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_ClusterStatus(ref),
 		v1beta1.ClusterTopology{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref),
+		v1beta1.CrossClusterExplanation{}.OpenAPIModelName():     schema_apiserver_apis_federation_v1beta1_CrossClusterExplanation(ref),
 		v1beta1.DNSClusterSettings{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_DNSClusterSettings(ref),
 		v1beta1.DNSHealthCheck{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DNSHealthCheck(ref),
 		v1beta1.DNSNameGrant{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DNSNameGrant(ref),
@@ -54,6 +56,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.DrillUndo{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_DrillUndo(ref),
 		v1beta1.DrillWindows{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_DrillWindows(ref),
 		v1beta1.DrillWorkloads{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref),
+		v1beta1.ExplainedEvent{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ExplainedEvent(ref),
+		v1beta1.ExplainedJobRound{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ExplainedJobRound(ref),
 		v1beta1.FailoverDrill{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_FailoverDrill(ref),
 		v1beta1.FailoverDrillGuardrails{}.OpenAPIModelName():     schema_apiserver_apis_federation_v1beta1_FailoverDrillGuardrails(ref),
 		v1beta1.FailoverDrillList{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_FailoverDrillList(ref),
@@ -90,23 +94,35 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.PlacementPolicyList{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_PlacementPolicyList(ref),
 		v1beta1.PlacementPolicySpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_PlacementPolicySpec(ref),
 		v1beta1.PlacementPolicyStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref),
+		v1beta1.PlacementReview{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_PlacementReview(ref),
+		v1beta1.PlacementReviewSpec{}.OpenAPIModelName():         schema_apiserver_apis_federation_v1beta1_PlacementReviewSpec(ref),
+		v1beta1.PlacementReviewStatus{}.OpenAPIModelName():       schema_apiserver_apis_federation_v1beta1_PlacementReviewStatus(ref),
+		v1beta1.PoolExplanation{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_PoolExplanation(ref),
+		v1beta1.PropagationProblem{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_PropagationProblem(ref),
 		v1beta1.ReadinessDrill{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref),
 		v1beta1.ReadinessHeadroom{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_ReadinessHeadroom(ref),
 		v1beta1.ReadinessNames{}.OpenAPIModelName():              schema_apiserver_apis_federation_v1beta1_ReadinessNames(ref),
 		v1beta1.ReadinessObject{}.OpenAPIModelName():             schema_apiserver_apis_federation_v1beta1_ReadinessObject(ref),
 		v1beta1.RecordChange{}.OpenAPIModelName():                schema_apiserver_apis_federation_v1beta1_RecordChange(ref),
 		v1beta1.Reference{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_Reference(ref),
+		v1beta1.RegisteredLoadBalancer{}.OpenAPIModelName():      schema_apiserver_apis_federation_v1beta1_RegisteredLoadBalancer(ref),
 		v1beta1.ReplicaChange{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref),
 		v1beta1.ReplicaMove{}.OpenAPIModelName():                 schema_apiserver_apis_federation_v1beta1_ReplicaMove(ref),
 		v1beta1.ReplicaPreferences{}.OpenAPIModelName():          schema_apiserver_apis_federation_v1beta1_ReplicaPreferences(ref),
 		v1beta1.ResourceSelector{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ResourceSelector(ref),
 		v1beta1.RolloutPolicy{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref),
+		v1beta1.RouteExplanation{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_RouteExplanation(ref),
 		v1beta1.RouteLoss{}.OpenAPIModelName():                   schema_apiserver_apis_federation_v1beta1_RouteLoss(ref),
+		v1beta1.RoutesExplanation{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_RoutesExplanation(ref),
 		v1beta1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_apiserver_apis_federation_v1beta1_ServerAddressByClientCIDR(ref),
 		v1beta1.ServiceIPs{}.OpenAPIModelName():                  schema_apiserver_apis_federation_v1beta1_ServiceIPs(ref),
 		v1beta1.ServiceIngresses{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref),
+		v1beta1.SharesExplanation{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_SharesExplanation(ref),
+		v1beta1.SliceExplanation{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_SliceExplanation(ref),
 		v1beta1.SpreadConstraint{}.OpenAPIModelName():            schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref),
+		v1beta1.TargetExplanation{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_TargetExplanation(ref),
 		v1beta1.UnschedulablePods{}.OpenAPIModelName():           schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref),
+		v1beta1.UntoldCluster{}.OpenAPIModelName():               schema_apiserver_apis_federation_v1beta1_UntoldCluster(ref),
 	}
 }
 
@@ -522,6 +538,157 @@ func schema_apiserver_apis_federation_v1beta1_ClusterDrainStatus(ref common.Refe
 		},
 		Dependencies: []string{
 			v1beta1.DrainObject{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ClusterExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterExplanation is one cluster's part.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"desired": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed there; for an object without replicas 1 where it should be.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"overflow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that it is asked for in addition, in case there is room.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"home": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What was placed there before the cluster was lost, and comes back.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that the copy requests; not set if there is no copy, or it could not be read.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas of the copy that are ready.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"copy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "State of the copy.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"completions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Completions of a Job that the cluster should do in the current round; not set if they are not counted, or unknown.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"succeeded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Completions that it has done of these.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the copy.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The generation that the status of the copy is of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the copy was applied as, hashed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Phase of failover of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reasons": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it has this number, for people.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the number last changed, as far as the last decisions tell.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"waitReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What it waits for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"waitsFor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The same, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "desired", "copy", "phase"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
 	}
 }
 
@@ -1121,6 +1288,73 @@ func schema_apiserver_apis_federation_v1beta1_ClusterTopology(ref common.Referen
 				},
 			},
 		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_CrossClusterExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CrossClusterExplanation describes the slices of other clusters of a Service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"disabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The federation runs with --cross-cluster-endpoints=false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the desired slices are unknown.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"slices": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The slices, by cluster and name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.SliceExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"untold": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters with the Service that no other cluster has slices of.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.UntoldCluster{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.SliceExplanation{}.OpenAPIModelName(), v1beta1.UntoldCluster{}.OpenAPIModelName()},
 	}
 }
 
@@ -2470,6 +2704,103 @@ func schema_apiserver_apis_federation_v1beta1_DrillWorkloads(ref common.Referenc
 		},
 		Dependencies: []string{
 			"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ExplainedEvent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ExplainedEvent is an event of the object at the federation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type: Normal or Warning.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason of the event.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message of the event, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How often it happened.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"lastSeen": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When it last happened.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+				},
+				Required: []string{"type", "reason", "lastSeen"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_ExplainedJobRound(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ExplainedJobRound is the round of a Job, from the second on: completions that its copies, all complete, had left undone are divided again.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"round": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the round.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"succeeded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Pods of the earlier rounds that succeeded.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Pods of the earlier rounds that failed.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"completions": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Completions that are divided in this round.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"round", "succeeded", "completions"},
+			},
+		},
 	}
 }
 
@@ -4946,6 +5277,415 @@ func schema_apiserver_apis_federation_v1beta1_PlacementPolicyStatus(ref common.R
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_PlacementReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementReview asks where an object is, why, and what it waits for. Who may get the object has the answer. It is created only, never stored, and changes nothing: the answer to the create has the status filled in.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata; not used.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Which object is asked about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.PlacementReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Where it is, and why.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1beta1.PlacementReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.PlacementReviewSpec{}.OpenAPIModelName(), v1beta1.PlacementReviewStatus{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementReviewSpec names an object, as a SelfSubjectAccessReview does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "API group of the resource; empty for the core group.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Version of the resource.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The resource, in the plural: deployments.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the object; empty if it is in none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"memberTimeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How long each cluster's answer is awaited: 3s unless it is less.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Duration"),
+						},
+					},
+				},
+				Required: []string{"version", "resource", "name"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Duration"},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PlacementReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementReviewStatus says where an object is, why, and what it waits for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the object.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are requested; not set if the kind has none to divide.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"placed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are placed, in sum.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"unschedulable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that fit in no cluster.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replicas that are ready.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"readyBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What ready is from: the copies, unless one of them could not be read. Then status is the object's own, or it is unknown.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"policy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Policy that governs the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It waits for its first placement.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"deleting": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It is being deleted.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"notPropagated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why not all clusters are as desired; not set if they are, or if nothing is known.",
+							Ref:         ref(v1beta1.PropagationProblem{}.OpenAPIModelName()),
+						},
+					},
+					"notes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What else there is to say of the object.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"round": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Round of a Job, from the second on.",
+							Ref:         ref(v1beta1.ExplainedJobRound{}.OpenAPIModelName()),
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters, by name: those that the caller may know of. Who may not list Clusters sees those that the object's placement names, and its copies.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ClusterExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"decisions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The last decisions about the placement, the latest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.PlacementDecision{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"events": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The last events of the object, the latest first: those that the caller may read.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.ExplainedEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"crossCluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What clusters have of each other for a Service.",
+							Ref:         ref(v1beta1.CrossClusterExplanation{}.OpenAPIModelName()),
+						},
+					},
+					"routes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the federation's load balancers serve an Ingress.",
+							Ref:         ref(v1beta1.RoutesExplanation{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"kind", "name", "clusters"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.ClusterExplanation{}.OpenAPIModelName(), v1beta1.CrossClusterExplanation{}.OpenAPIModelName(), v1beta1.ExplainedEvent{}.OpenAPIModelName(), v1beta1.ExplainedJobRound{}.OpenAPIModelName(), v1beta1.PlacementDecision{}.OpenAPIModelName(), v1beta1.PropagationProblem{}.OpenAPIModelName(), v1beta1.RoutesExplanation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PoolExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PoolExplanation says where requests to a port of a Service go.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "NAMESPACE/SERVICE:PORT.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"protocol": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Protocol that clusters are asked by.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Load balancers that divide requests alike.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.SharesExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name", "protocol", "from"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.SharesExplanation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_PropagationProblem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PropagationProblem is the condition Propagated of an object while it is not True.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status of the condition: False or Unknown.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason of the condition.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message of the condition, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When the status changed to this.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+				},
+				Required: []string{"status"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_ReadinessDrill(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5243,6 +5983,93 @@ func schema_apiserver_apis_federation_v1beta1_Reference(ref common.ReferenceCall
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_RegisteredLoadBalancer(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RegisteredLoadBalancer is a load balancer of the federation, as it has registered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of its Lease.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Region that it is in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"zone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Zone that it is in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"addresses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Addresses that clients reach it at.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"alive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It renews its Lease.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"published": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DNS and Ingresses have its addresses.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"renewed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When it last renewed its Lease.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Time"),
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why it is not alive, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "alive", "published", "renewed"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Time"},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_ReplicaChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5502,6 +6329,61 @@ func schema_apiserver_apis_federation_v1beta1_RolloutPolicy(ref common.Reference
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_RouteExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RouteExplanation is a host and path that requests are matched by.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Host; empty for rules without one: any host that no Ingress names or, with ownHostsOnly, those of the namespace alone.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ownHostsOnly": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A rule without a host is for the hosts of the namespace alone.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path; empty for the default backend.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pathType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the path; empty for the default backend.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The Secret with the certificate, if there is one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pool": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of one of the pools; empty for a backend that does not exist, which is answered with 503.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_RouteLoss(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5551,6 +6433,125 @@ func schema_apiserver_apis_federation_v1beta1_RouteLoss(ref common.ReferenceCall
 				Required: []string{"namespace", "ingress", "service"},
 			},
 		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_RoutesExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoutesExplanation says how the federation's load balancers serve an Ingress.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"notServed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why they do not serve it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"loadBalancers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The load balancers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.RegisteredLoadBalancer{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"routes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What requests are matched by.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.RouteExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pools": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Where requests go.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.PoolExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"problems": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What of the Ingress is not as it asks for.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"unknown": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What the caller may not read, and so is not said here.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.PoolExplanation{}.OpenAPIModelName(), v1beta1.RegisteredLoadBalancer{}.OpenAPIModelName(), v1beta1.RouteExplanation{}.OpenAPIModelName()},
 	}
 }
 
@@ -5685,6 +6686,167 @@ func schema_apiserver_apis_federation_v1beta1_ServiceIngresses(ref common.Refere
 	}
 }
 
+func schema_apiserver_apis_federation_v1beta1_SharesExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SharesExplanation says how some load balancers divide requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"loadBalancers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of the load balancers; empty: all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Where requests go.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1beta1.TargetExplanation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"notes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What else there is to say.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"targets"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.TargetExplanation{}.OpenAPIModelName()},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_SliceExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SliceExplanation is one EndpointSlice, there or missing.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster that has the slice.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The cluster that it is of; empty if the one that has it does not answer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the slice.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"addresses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Addresses of the slice; of a missing one, the desired ones.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its addresses are ready.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Weight of each address.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "State of the slice.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"why": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for people.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "ready", "state"},
+			},
+		},
+	}
+}
+
 func schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5716,6 +6878,66 @@ func schema_apiserver_apis_federation_v1beta1_SpreadConstraint(ref common.Refere
 					},
 				},
 				Required: []string{"spreadBy"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_TargetExplanation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetExplanation is a load balancer of a cluster, or a cluster that has none to use.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address of its load balancer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"percent": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Percent of new requests.",
+							Default:     0,
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+					"rank": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How near it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tier": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Its tier: those of the first that can serve get all requests.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"why": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for people.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "percent", "tier", "why"},
 			},
 		},
 	}
@@ -5769,6 +6991,35 @@ func schema_apiserver_apis_federation_v1beta1_UnschedulablePods(ref common.Refer
 					},
 				},
 				Required: []string{"kind", "namespace", "name", "pods"},
+			},
+		},
+	}
+}
+
+func schema_apiserver_apis_federation_v1beta1_UntoldCluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UntoldCluster is a cluster with the Service that no other cluster has slices of, or the whole Service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the cluster; empty: none has.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"why": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why, for people.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"why"},
 			},
 		},
 	}

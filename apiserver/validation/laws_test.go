@@ -49,6 +49,7 @@ var checkedKinds = map[string]checked{
 	"FailoverDrillSchedule": checksOf(ValidateFailoverDrillSchedule, ValidateFailoverDrillScheduleUpdate, false),
 	"FailoverReadiness":     checksOf(ValidateFailoverReadiness, ValidateFailoverReadinessUpdate, true),
 	"FailoverReview":        checksOf(ValidateFailoverReview, func(r, _ *v1beta1.FailoverReview) field.ErrorList { return ValidateFailoverReview(r) }, false),
+	"PlacementReview":       checksOf(ValidatePlacementReview, func(r, _ *v1beta1.PlacementReview) field.ErrorList { return ValidatePlacementReview(r) }, false),
 }
 
 var (
@@ -145,7 +146,7 @@ func TestUpdatesAreCheckedAsCreatesAre(t *testing.T) {
 				t.Fatalf("%s: the check made %+v of %+v", name, object, before)
 			}
 			object.(metav1.Object).SetName("b")
-			if renamed := kind.update(object, old); name != "FailoverReview" && !strings.Contains(fields(renamed), "metadata.name") {
+			if renamed := kind.update(object, old); !strings.HasSuffix(name, "Review") && !strings.Contains(fields(renamed), "metadata.name") {
 				t.Fatalf("%s: its name may change: %v", name, renamed)
 			}
 		}

@@ -144,6 +144,25 @@ func (m *Meter) Transport(t *http.Transport) http.RoundTripper {
 // Over is Transport of one that several meters share, and that decompresses nothing itself (DisableCompression).
 func (m *Meter) Over(rt http.RoundTripper) http.RoundTripper { return &counted{rt, m} }
 
+// EachAnswer returns what bounds each answer of a transport by itself, in bytes, for who reads of members now and then.
+func EachAnswer(most int64) func(http.RoundTripper) http.RoundTripper {
+	return func(rt http.RoundTripper) http.RoundTripper { return eachAnswer{rt, most} }
+}
+
+type eachAnswer struct {
+	http.RoundTripper
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e eachAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	m := New(Limits{Response: e.most, Open: e.most, Burst: 2 * e.most}, func(string) {})
+	return m.Over(e.RoundTripper).RoundTrip(r)
+}
+
+// WrappedRoundTripper lets client-go find the transport.
+func (e eachAnswer) WrappedRoundTripper() http.RoundTripper { return e.RoundTripper }
+
 // maxEvent is how many bytes one event of a watch may have. Clients bound events of protobuf, and read those of JSON to their end.
 const maxEvent = 16 << 20
 

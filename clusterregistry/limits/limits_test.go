@@ -347,3 +347,25 @@ func TestPagesCountTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestEachAnswerIsBoundedByItself: one that is too long ends at the limit, and the next one is read.
+func TestEachAnswerIsBoundedByItself(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size := map[string]int{"/long": 3 * mib}[r.URL.Path]
+		_, _ = w.Write(bytes.Repeat([]byte("a"), max(size, 1000)))
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: EachAnswer(mib)(http.DefaultTransport.(*http.Transport).Clone())}
+	for _, path := range []string{"/long", "/short", "/long", "/short"} {
+		response, err := client.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		var exceeded *ExceededError
+		if long := path == "/long"; errors.As(err, &exceeded) != long || n > mib || !long && n != 1000 {
+			t.Errorf("%s: %d bytes, %v", path, n, err)
+		}
+	}
+}

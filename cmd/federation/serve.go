@@ -13,10 +13,12 @@ import (
 	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/validation"
+	"federation/clusterregistry/limits"
 	"federation/clusterregistry/tunnel"
 	"federation/cmd/internal/logformat"
 	"federation/cmd/internal/process"
 	"federation/controllers/election"
+	"federation/controllers/explain"
 	"federation/controllers/manager"
 	"federation/controllers/placement"
 	propagationplan "federation/controllers/propagation/plan"
@@ -78,8 +80,9 @@ func apiserverCommand() *cobra.Command {
 // server is the last, for who ends has things to say to it still: that its Lease is free. names, if they are not nil, have
 // the federation's name and zone.
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
-	reviewer := &review.Reviewer{}
-	decideInServer(o, names, reviewer)
+	reviewer, explainer := &review.Reviewer{}, &explain.Explainer{}
+	o.ReviewFailover, o.ReviewPlacement = reviewer.ReviewFailover, explainer.ReviewPlacement
+	decideInServer(o, names, explainer)
 	config, err := o.Complete()
 	if err != nil {
 		return err
@@ -117,13 +120,16 @@ func runServer(ctx context.Context, o *apiserver.Options, names *controllersOpti
 	return group.Wait()
 }
 
-// decideInServer has the server place new objects, try overrides and answer reviews, by the functions of the controllers.
-func decideInServer(o *apiserver.Options, names *controllersOptions, reviewer *review.Reviewer) {
+// decideInServer has the server place new objects, try overrides and answer placement reviews, by the functions of the controllers.
+func decideInServer(o *apiserver.Options, names *controllersOptions, explainer *explain.Explainer) {
 	admitter := placement.NewAdmitter()
-	o.ReviewFailover, o.Place, o.Clusters, o.CountClusters = reviewer.ReviewFailover, admitter.Place, admitter.Clusters, admitter.CountClusters
+	o.Place, o.Clusters, o.CountClusters = admitter.Place, admitter.Clusters, admitter.CountClusters
 	o.BeforeReady = func(ctx context.Context, config *rest.Config) error {
 		client, err := manager.NewClient(config)
 		if err != nil {
+			return err
+		}
+		if err := explainer.Use(config, limits.EachAnswer(8<<20)); err != nil {
 			return err
 		}
 		caches, err := manager.InformersOf(config, client, shardsplan.All)

@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
-	explainplan "federation/controllers/explain/plan"
 )
 
 // printBalancers prints a table of at most `rows` load balancers; problems first if not all fit.
-func printBalancers(out io.Writer, all []explainplan.LoadBalancer, rows int, now time.Time) {
+func printBalancers(out io.Writer, all []v1beta1.RegisteredLoadBalancer, rows int, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
 	shown := slices.Clone(all)
 	if len(shown) > rows {
-		slices.SortStableFunc(shown, func(a, b explainplan.LoadBalancer) int { return cmp.Compare(len(b.Problem), len(a.Problem)) })
+		slices.SortStableFunc(shown, func(a, b v1beta1.RegisteredLoadBalancer) int { return cmp.Compare(len(b.Problem), len(a.Problem)) })
 		shown = shown[:rows]
 	}
 	w := newTable(out, "\nLOAD BALANCER\tPLACE\tADDRESSES\tALIVE\tRENEWED\tPROBLEM")
@@ -33,7 +33,7 @@ func printBalancers(out io.Writer, all []explainplan.LoadBalancer, rows int, now
 }
 
 // printBalancersAlive prints how many are alive, by place, and those that are not.
-func printBalancersAlive(out io.Writer, all []explainplan.LoadBalancer, rows int) {
+func printBalancersAlive(out io.Writer, all []v1beta1.RegisteredLoadBalancer, rows int) {
 	if len(all) == 0 {
 		return
 	}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
 	"federation/controllers/explain"
-	explainplan "federation/controllers/explain/plan"
 )
 
 type explainCommand struct {
@@ -43,16 +43,16 @@ COPY     in sync; behind (something is yet to be written); progressing (its numb
          get ready); missing; leaving; conflict (not the federation's, left alone); unreachable
 
 Of a Service it says, too, what each cluster has been told of the others, as EndpointSlices that node
-agents read: it compares what is there with what the federation decides from what its API says now. Host
-names of load balancers are looked up from here.
+agents read: it compares what is there with what the federation decides from what its API says now.
 
 Of an Ingress of class federation it says which of the federation's load balancers serve it, and whether
 they are alive; for each host and path, which share of requests each cluster gets, and why; and what of
 it is not served. Load balancers whose clusters get other shares are shown apart: in other regions, or
 where one does not reach a cluster.
 
-What is in a cluster is read there, by your own rights if it joined with --allow-proxy, else as the
-federation, which takes the cluster role federation-cluster-inspector. One that does not answer holds up nobody.`,
+The federation answers it, to whoever may get the object: a PlacementReview. It asks the clusters itself,
+and one that does not answer holds up nobody. Who may not list Clusters sees those where the object is
+placed.`,
 		Example: `  kubectl federation explain replicaset/web
   kubectl federation explain deploy web -n shop
   kubectl federation explain configmap/settings -o yaml
@@ -80,7 +80,7 @@ federation, which takes the cluster role federation-cluster-inspector. One that 
 	o.output.addFlag(c)
 	c.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object; without it that of the context")
 	c.Flags().BoolVar(&o.all, "all", false, fmt.Sprintf("show all clusters, not only %d", maxRows))
-	c.Flags().DurationVar(&o.timeout, "member-timeout", 3*time.Second, "how long to wait for one cluster's answer")
+	c.Flags().DurationVar(&o.timeout, "member-timeout", explain.MemberTimeout, "how long the federation waits for one cluster's answer, at most 3s")
 	_ = c.RegisterFlagCompletionFunc("namespace", o.completeWith(completeNamespaces)) // fails only for a flag that is not there
 	return c
 }
@@ -100,8 +100,8 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	if o.timeout <= 0 {
-		return fmt.Errorf("--member-timeout %v: must be more than 0", o.timeout)
+	if o.timeout <= 0 || o.timeout > explain.MemberTimeout {
+		return fmt.Errorf("--member-timeout %v: must be more than 0 and at most %v", o.timeout, explain.MemberTimeout)
 	}
 	word, name, err := objectArgs(args)
 	if err != nil {
@@ -111,11 +111,18 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := explain.Gather(ctx, f, word, name, o.timeout)
+	resource, namespaced, err := f.Resource(word)
 	if err != nil {
 		return err
 	}
-	x := explainplan.Explain(e)
+	spec := v1beta1.PlacementReviewSpec{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Name: name, MemberTimeout: &metav1.Duration{Duration: o.timeout}}
+	if namespaced {
+		spec.Namespace = f.Namespace
+	}
+	x, err := f.ReviewPlacement(ctx, spec)
+	if err != nil {
+		return err
+	}
 	if o.output != "table" {
 		return o.output.print(o.Out, x)
 	}
@@ -123,6 +130,6 @@ func (o *explainCommand) run(ctx context.Context, args []string) error {
 	if o.all {
 		rows = math.MaxInt
 	}
-	printExplanation(o.Out, x, rows, e.Now)
+	printExplanation(o.Out, x, rows, time.Now())
 	return nil
 }

@@ -5,19 +5,19 @@ import (
 	"io"
 	"slices"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
-	explainplan "federation/controllers/explain/plan"
 )
 
-func sliceRank(v explainplan.SliceView) int {
-	if v.State == explainplan.CopyInSync {
+func sliceRank(v v1beta1.SliceExplanation) int {
+	if v.State == v1beta1.CopyInSync {
 		return 1
 	}
 	return 0
 }
 
 // printAcross prints a table of at most `rows` rows; problems first if not all fit.
-func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
+func printAcross(out io.Writer, x *v1beta1.CrossClusterExplanation, rows int) {
 	if x == nil || len(x.Slices)+len(x.Untold) == 0 && !x.Disabled && x.Unknown == "" {
 		return
 	}
@@ -30,7 +30,7 @@ func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
 	}
 	shown := slices.Clone(x.Slices)
 	if len(shown) > rows {
-		slices.SortStableFunc(shown, func(a, b explainplan.SliceView) int { return sliceRank(a) - sliceRank(b) })
+		slices.SortStableFunc(shown, func(a, b v1beta1.SliceExplanation) int { return sliceRank(a) - sliceRank(b) })
 		shown = shown[:rows]
 	}
 	if len(shown) > 0 {
@@ -42,7 +42,7 @@ func printAcross(out io.Writer, x *explainplan.AcrossExplanation, rows int) {
 	}
 }
 
-func printSlices(out io.Writer, shown []explainplan.SliceView) {
+func printSlices(out io.Writer, shown []v1beta1.SliceExplanation) {
 	w := newTable(out, "CLUSTER\tOF\tADDRESSES\tREADY\tWEIGHT\tSLICE\tWHY")
 	for _, v := range shown {
 		source, addresses, ready, weight := "-", "-", "-", "-"

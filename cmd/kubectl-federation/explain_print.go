@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
-	explainplan "federation/controllers/explain/plan"
 )
 
 func agoOrDash(since *metav1.Time, now time.Time) string {
@@ -21,10 +21,10 @@ func agoOrDash(since *metav1.Time, now time.Time) string {
 }
 
 // printExplanation prints a table of at most `rows` rows, then the reasons.
-func printExplanation(out io.Writer, x *explainplan.Explanation, rows int, now time.Time) {
+func printExplanation(out io.Writer, x *v1beta1.PlacementReviewStatus, rows int, now time.Time) {
 	tell(out, "%s\n", headline(x))
 	if x.NotPropagated != nil {
-		tell(out, "Not as desired for %s (%s): %s\n", phrase.Since(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
+		tell(out, "Not as desired for %s (%s): %s\n", agoOrDash(x.NotPropagated.Since, now), x.NotPropagated.Reason, x.NotPropagated.Message)
 	}
 	if x.Round != nil {
 		tell(out, "%s\n", x.Round)
@@ -38,7 +38,7 @@ func printExplanation(out io.Writer, x *explainplan.Explanation, rows int, now t
 		printExplanationTable(out, x, shown, now)
 	}
 	printReasons(out, shown, rest)
-	printAcross(out, x.Across, rows)
+	printAcross(out, x.CrossCluster, rows)
 	printRoutes(out, x.Routes, rows, now)
 	if len(x.Decisions) > 0 {
 		tell(out, "\nLast decisions:\n")
@@ -46,9 +46,15 @@ func printExplanation(out io.Writer, x *explainplan.Explanation, rows int, now t
 	for _, d := range x.Decisions {
 		tell(out, "  %s ago   %s%s\n", phrase.Since(d.At.Time, now), d.Cause, phrase.Prefixed(": ", d.Summary()))
 	}
+	if len(x.Events) > 0 {
+		tell(out, "\nLast events:\n")
+	}
+	for _, e := range x.Events {
+		tell(out, "  %s ago   %s %s: %s\n", phrase.Since(e.LastSeen.Time, now), e.Type, e.Reason, e.Message)
+	}
 }
 
-func headline(x *explainplan.Explanation) string {
+func headline(x *v1beta1.PlacementReviewStatus) string {
 	words := []string{objectName(x.Kind, x.Namespace, x.Name)}
 	if x.Replicas != nil {
 		words = append(words, fmt.Sprintf("%s asked for, %d placed, %s", phrase.Count(*x.Replicas, "replica"), x.Placed, readyWords(x)))
@@ -70,11 +76,11 @@ func headline(x *explainplan.Explanation) string {
 	return strings.Join(words, " · ")
 }
 
-func readyWords(x *explainplan.Explanation) string {
+func readyWords(x *v1beta1.PlacementReviewStatus) string {
 	switch x.ReadyBy {
-	case explainplan.ReadyByStatus:
+	case v1beta1.ReadyByStatus:
 		return fmt.Sprintf("%d ready by its status", x.Ready)
-	case explainplan.ReadyUnknown:
+	case v1beta1.ReadyUnknown:
 		return "ready unknown"
 	}
 	return fmt.Sprintf("%d ready", x.Ready)
@@ -82,9 +88,9 @@ func readyWords(x *explainplan.Explanation) string {
 
 // splitRows returns the clusters to print one by one: those that matter to the object, by name. Problems come first if not
 // all fit.
-func splitRows(x *explainplan.Explanation, rows int) (shown, rest []explainplan.ClusterExplanation) {
+func splitRows(x *v1beta1.PlacementReviewStatus, rows int) (shown, rest []v1beta1.ClusterExplanation) {
 	for _, c := range x.Clusters {
-		if c.Copy == explainplan.CopyNone && c.Home == 0 && rows < len(x.Clusters) {
+		if c.Copy == v1beta1.CopyNone && c.Home == 0 && rows < len(x.Clusters) {
 			rest = append(rest, c)
 		} else {
 			shown = append(shown, c)
@@ -93,16 +99,16 @@ func splitRows(x *explainplan.Explanation, rows int) (shown, rest []explainplan.
 	if len(shown) <= rows {
 		return shown, rest
 	}
-	slices.SortStableFunc(shown, func(a, b explainplan.ClusterExplanation) int { return clusterRank(a) - clusterRank(b) })
+	slices.SortStableFunc(shown, func(a, b v1beta1.ClusterExplanation) int { return clusterRank(a) - clusterRank(b) })
 	rest = append(rest, shown[rows:]...)
 	shown = shown[:rows]
-	slices.SortFunc(shown, func(a, b explainplan.ClusterExplanation) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(shown, func(a, b v1beta1.ClusterExplanation) int { return strings.Compare(a.Name, b.Name) })
 	return shown, rest
 }
 
-func clusterRank(c explainplan.ClusterExplanation) int {
+func clusterRank(c v1beta1.ClusterExplanation) int {
 	switch {
-	case c.Copy != explainplan.CopyInSync && c.Copy != explainplan.CopyNone:
+	case c.Copy != v1beta1.CopyInSync && c.Copy != v1beta1.CopyNone:
 		return 0
 	case c.WaitsFor != "":
 		return 1
@@ -110,8 +116,8 @@ func clusterRank(c explainplan.ClusterExplanation) int {
 	return 2
 }
 
-func printExplanationTable(out io.Writer, x *explainplan.Explanation, shown []explainplan.ClusterExplanation, now time.Time) {
-	counted := slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Completions != nil })
+func printExplanationTable(out io.Writer, x *v1beta1.PlacementReviewStatus, shown []v1beta1.ClusterExplanation, now time.Time) {
+	counted := slices.ContainsFunc(shown, func(c v1beta1.ClusterExplanation) bool { return c.Completions != nil })
 	done := func(s string) string { return map[bool]string{true: "\t" + s}[counted] }
 	w := newTable(out, fmt.Sprintf("CLUSTER\tDESIRED\tCURRENT\tREADY%s\tCOPY\tGEN\tSINCE\tWAITS FOR", done("DONE")))
 	for i := range shown {
@@ -127,17 +133,17 @@ func printExplanationTable(out io.Writer, x *explainplan.Explanation, shown []ex
 		tell(w, "%s\t%s\t%s\t%s%s\t%s\t%s\t%s\t%s\n", c.Name, wanted, there, ready, done(jobProgress(c)), c.Copy, gen, agoOrDash(c.Since, now), shortText(c.WaitsFor))
 	}
 	w.end()
-	if x.Replicas != nil && slices.ContainsFunc(shown, func(c explainplan.ClusterExplanation) bool { return c.Overflow > 0 }) {
+	if x.Replicas != nil && slices.ContainsFunc(shown, func(c v1beta1.ClusterExplanation) bool { return c.Overflow > 0 }) {
 		tell(out, "DESIRED 3+1: 3 are placed there, and 1 more is asked for in case there is room\n")
 	}
 }
 
 // numberCells returns a cluster's cells.
-func numberCells(c *explainplan.ClusterExplanation, divided bool) (wanted, there, ready string) {
+func numberCells(c *v1beta1.ClusterExplanation, divided bool) (wanted, there, ready string) {
 	if !divided {
 		yes := map[bool]string{true: "yes", false: "no"}
 		wanted, there, ready = yes[c.Desired > 0], "-", "-"
-		if c.Current != nil || c.Copy == explainplan.CopyNone || c.Copy == explainplan.CopyMissing {
+		if c.Current != nil || c.Copy == v1beta1.CopyNone || c.Copy == v1beta1.CopyMissing {
 			there = yes[c.Current != nil]
 		}
 		return wanted, there, ready
@@ -164,7 +170,7 @@ func shortText(s string) string {
 }
 
 // printReasons prints the reasons, once for all clusters with the same one.
-func printReasons(out io.Writer, shown, rest []explainplan.ClusterExplanation) {
+func printReasons(out io.Writer, shown, rest []v1beta1.ClusterExplanation) {
 	groups := groupByState(shown)
 	if len(groups) > 0 {
 		tell(out, "\nWhy:\n")
@@ -186,7 +192,7 @@ type group struct {
 	why   string
 }
 
-func groupByState(clusters []explainplan.ClusterExplanation) (groups []group) {
+func groupByState(clusters []v1beta1.ClusterExplanation) (groups []group) {
 	for _, c := range clusters {
 		why := strings.Join(c.Reasons, "; ")
 		if why == "" {
@@ -202,7 +208,7 @@ func groupByState(clusters []explainplan.ClusterExplanation) (groups []group) {
 }
 
 // jobProgress returns the cluster's progress of a Job.
-func jobProgress(c *explainplan.ClusterExplanation) string {
+func jobProgress(c *v1beta1.ClusterExplanation) string {
 	if c.Completions == nil {
 		return "-"
 	}

@@ -6,12 +6,12 @@ import (
 	"io"
 	"time"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
-	explainplan "federation/controllers/explain/plan"
 )
 
 // printRoutes prints tables of at most `rows` rows.
-func printRoutes(out io.Writer, x *explainplan.RoutesExplanation, rows int, now time.Time) {
+func printRoutes(out io.Writer, x *v1beta1.RoutesExplanation, rows int, now time.Time) {
 	if x == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func printRoutes(out io.Writer, x *explainplan.RoutesExplanation, rows int, now 
 	}
 }
 
-func hostText(r explainplan.RouteView) string {
+func hostText(r v1beta1.RouteExplanation) string {
 	switch {
 	case r.Host != "":
 		return r.Host
@@ -51,19 +51,19 @@ func hostText(r explainplan.RouteView) string {
 	return "hosts that nobody has"
 }
 
-func pathText(r explainplan.RouteView) string {
-	if r.Type == "" {
+func pathText(r v1beta1.RouteExplanation) string {
+	if r.PathType == "" {
 		return "default backend"
 	}
-	return fmt.Sprintf("%s (%s)", r.Path, r.Type)
+	return fmt.Sprintf("%s (%s)", r.Path, r.PathType)
 }
 
-func poolText(r explainplan.RouteView) string {
+func poolText(r v1beta1.RouteExplanation) string {
 	return cmp.Or(r.Pool, "503")
 }
 
 // printShares prints how some load balancers divide the requests of a pool.
-func printShares(out io.Writer, p explainplan.PoolView, from explainplan.SharesView, rows int) {
+func printShares(out io.Writer, p v1beta1.PoolExplanation, from v1beta1.SharesExplanation, rows int) {
 	by := ""
 	if len(from.LoadBalancers) > 0 {
 		by = ", by " + phrase.Some(from.LoadBalancers)

@@ -8,24 +8,23 @@ import (
 	"testing"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	explainplan "federation/controllers/explain/plan"
 )
 
 // explanationOf reads an explanation that its room has decided in a test.
-func explanationOf(t *testing.T, name string) *explainplan.Explanation {
+func explanationOf(t *testing.T, name string) *v1beta1.PlacementReviewStatus {
 	t.Helper()
 	b, err := os.ReadFile("../../controllers/explain/plan/testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &explainplan.Explanation{}
+	x := &v1beta1.PlacementReviewStatus{}
 	if err := json.Unmarshal(b, x); err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-func explainScreen(x *explainplan.Explanation, rows int) string {
+func explainScreen(x *v1beta1.PlacementReviewStatus, rows int) string {
 	var out strings.Builder
 	printExplanation(&out, x, rows, seenAt)
 	return out.String()
@@ -40,16 +39,16 @@ func TestExplanationsOnAScreen(t *testing.T) {
 
 // TestExplainThousandClusters checks that it fits a screen that includes the problems.
 func TestExplainThousandClusters(t *testing.T) {
-	x := &explainplan.Explanation{Kind: "ReplicaSet", Namespace: "default", Name: "web", Replicas: new(int64(300))}
+	x := &v1beta1.PlacementReviewStatus{Kind: "ReplicaSet", Namespace: "default", Name: "web", Replicas: new(int64(300))}
 	for i := range 1000 {
-		c := explainplan.ClusterExplanation{Name: fmt.Sprintf("cluster-%03d", i), Copy: explainplan.CopyNone, Reasons: []string{"other clusters have all replicas, by weight and what they have already"}}
+		c := v1beta1.ClusterExplanation{Name: fmt.Sprintf("cluster-%03d", i), Copy: v1beta1.CopyNone, Reasons: []string{"other clusters have all replicas, by weight and what they have already"}}
 		if i%10 == 0 {
-			c.Desired, c.Current, c.Ready, c.Copy, c.Generation, c.Reasons = 3, new(int64(3)), 3, explainplan.CopyInSync, 2, []string{"by weight"}
+			c.Desired, c.Current, c.Ready, c.Copy, c.Generation, c.Reasons = 3, new(int64(3)), 3, v1beta1.CopyInSync, 2, []string{"by weight"}
 		}
 		x.Clusters = append(x.Clusters, c)
 	}
 	x.Clusters[990].Ready, x.Clusters[990].WaitsFor = 1, "2 replicas to get ready"
-	x.Clusters[500].Current, x.Clusters[500].Copy, x.Clusters[500].Generation = nil, explainplan.CopyMissing, 0
+	x.Clusters[500].Current, x.Clusters[500].Copy, x.Clusters[500].Generation = nil, v1beta1.CopyMissing, 0
 	text := explainScreen(x, maxRows)
 	if lines := strings.Count(text, "\n"); lines > 60 {
 		t.Errorf("%d lines", lines)

@@ -19,35 +19,30 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// gatherAcross reads it, as far as the user may.
-func gatherAcross(ctx context.Context, f *client.Federation, e *plan.Evidence, m *client.Members) (a *plan.AcrossEvidence, err error) {
-	a = &plan.AcrossEvidence{}
+// readSlices reads the slices that a cluster has of the others for a Service.
+func (s *sight) readSlices(ctx context.Context, e *plan.Evidence, cluster string) (all plan.SlicesAnswer) {
 	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.UID, v1beta1.RemoteServiceLabel, e.Object.GetName())
-	a.Slices, err = client.AskEach(ctx, e.Clusters, func(c *v1beta1.Cluster) (all plan.SlicesAnswer) {
-		if err := e.Copies[c.Name].Err; err != nil {
-			return plan.SlicesAnswer{Err: err} // without the Service's copies, the desired slices are unknown, too
+	var bad error
+	all.Err = s.members.List(ctx, cluster, plan.Slices, e.Object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
+		slice := &discoveryv1.EndpointSlice{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, slice); err != nil {
+			bad = err
 		}
-		var bad error
-		all.Err = m.List(ctx, c.Name, plan.Slices, e.Object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
-			s := &discoveryv1.EndpointSlice{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
-				bad = err
-			}
-			all.Slices = append(all.Slices, s)
-		})
-		if all.Err == nil {
-			all.Err = bad
-		}
-		return all
+		all.Slices = append(all.Slices, slice)
 	})
-	if err != nil {
-		return nil, err
+	if all.Err == nil {
+		all.Err = bad
 	}
-	a.Unknown = gatherOffers(ctx, f, e, a)
-	a.Events = append(readEvents(ctx, f, e.Object.GetNamespace(), fields.Set{"involvedObject.name": e.Object.GetName(), "reason": v1beta1.EventSliceRejected}),
-		readEvents(ctx, f, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
+	return all
+}
+
+// gatherOffers reads the input of the offers of the Service, and what went wrong with the slices.
+func (s *sight) gatherOffers(ctx context.Context, e *plan.Evidence) {
+	a := e.Across
+	a.Unknown = s.readOffers(ctx, e, a)
+	a.Events = append(readEvents(ctx, s.user, e.Object.GetNamespace(), fields.Set{"involvedObject.name": e.Object.GetName(), "reason": v1beta1.EventSliceRejected}),
+		readEvents(ctx, s.user, metav1.NamespaceDefault, fields.Set{"involvedObject.kind": "Cluster", "reason": v1beta1.EventMissingPermissions})...)
 	slices.SortStableFunc(a.Events, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
-	return a, nil
 }
 
 // readEvents returns the events of a namespace with these fields; none if the user may not read them.
@@ -59,13 +54,12 @@ func readEvents(ctx context.Context, f *client.Federation, namespace string, wit
 	return found.Items
 }
 
-// gatherOffers reads the input of the offers of the Service.
-func gatherOffers(ctx context.Context, f *client.Federation, e *plan.Evidence, a *plan.AcrossEvidence) error {
-	info, err := f.Info(ctx)
+func (s *sight) readOffers(ctx context.Context, e *plan.Evidence, a *plan.AcrossEvidence) error {
+	info, err := s.own.Info(ctx)
 	if err != nil {
 		return err
 	}
-	if a.World, err = dnsWorld(ctx, f, info, e.Clusters); err != nil {
+	if a.World, err = dnsWorld(ctx, s.own, info, e.Clusters); err != nil {
 		return err
 	}
 	o, err := servicednsplan.Read(e.Object, e.Policies)
@@ -73,6 +67,6 @@ func gatherOffers(ctx context.Context, f *client.Federation, e *plan.Evidence, a
 		return err
 	}
 	a.Off, a.World.Explain, a.World.Offers, a.World.Objects = !info.CrossClusterEndpoints, true, true, []servicednsplan.Object{o}
-	a.World.Resolved = lookupHosts(ctx, servicednsplan.Records(a.World).Resolve)
+	a.World.Resolved = lookupHosts(ctx, servicednsplan.Records(a.World).Resolve, shortLookup)
 	return nil
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -21,58 +24,89 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// Gather reads what explain needs: the object, the Clusters, the policies, and each cluster's copy.
-func Gather(ctx context.Context, f *client.Federation, word, name string, timeout time.Duration) (e plan.Evidence, err error) {
-	resource, namespaced, err := f.Resource(word)
-	if err != nil {
+// sight is who reads what of a federation. The user reads what it has for them; what nobody but the federation need read, Clusters, what it
+// publishes of itself and the copies of that one object, is read as the federation, for users who may not.
+type sight struct {
+	user, own *client.Federation
+	members   *client.Members
+}
+
+// gather reads what an explanation of an object needs, which the user has read.
+func (s *sight) gather(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) (e plan.Evidence, err error) {
+	e.Resource, e.Object = resource, object
+	if e.Clusters, err = s.own.Clusters(ctx); err != nil {
 		return e, err
 	}
-	e.Resource = resource
-	namespace := ""
-	if namespaced {
-		namespace = f.Namespace
-	}
-	if why := staysAtFederation(resource, namespace, name); why != "" {
-		return e, errors.New(why)
-	}
-	if e.Object, err = f.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return e, noSuchObject(ctx, f, resource, namespace, name, err)
-	}
-	if of := e.Object.GetLabels()[v1beta1.RevisionOfLabel]; of != "" {
-		return e, fmt.Errorf("%s %q stays at the federation: it is a revision of a %s, which is what goes to clusters", resource.Resource, name, of)
-	}
-	if e.Clusters, err = f.Clusters(ctx); err != nil {
+	if e.Confined, err = s.mayNotListClusters(ctx); err != nil {
 		return e, err
 	}
-	if e.Policies, err = f.Policies(ctx, namespace); err != nil {
+	if e.Policies, err = s.user.Policies(ctx, object.GetNamespace()); err != nil && !apierrors.IsForbidden(err) {
 		return e, err
 	}
-	if e.UID, err = f.UID(ctx); err != nil {
+	if e.UID, err = s.own.UID(ctx); err != nil {
 		return e, err
 	}
-	if err := errors.Join(gatherReferrers(ctx, f, &e), gatherAutoscalers(ctx, f, &e)); err != nil {
+	if err := errors.Join(gatherReferrers(ctx, s.user, &e), gatherAutoscalers(ctx, s.user, &e)); err != nil {
 		return e, err
 	}
-	m := client.NewMembers(f, timeout)
-	e.Copies, err = client.AskEach(ctx, e.Clusters, func(c *v1beta1.Cluster) plan.CopyAnswer {
-		u, err := m.Get(ctx, c.Name, resource, namespace, name)
-		return plan.CopyAnswer{Copy: u, Err: err}
-	})
-	if err != nil {
+	if err := s.askMembers(ctx, &e); err != nil {
 		return e, err
 	}
-	if resource.GroupResource() == plan.Services.GroupResource() {
-		if e.Across, err = gatherAcross(ctx, f, &e, m); err != nil {
-			return e, err
-		}
+	if e.Across != nil {
+		s.gatherOffers(ctx, &e)
 	}
 	if resource.GroupResource() == plan.Ingresses.GroupResource() {
-		if e.Routes, err = gatherRoutes(ctx, f, &e); err != nil {
+		if e.Routes, err = s.gatherRoutes(ctx, &e); err != nil {
 			return e, err
 		}
 	}
+	e.Events = readEvents(ctx, s.user, cmp.Or(object.GetNamespace(), metav1.NamespaceDefault), fields.Set{"involvedObject.uid": string(object.GetUID())})
 	e.Now = time.Now()
 	return e, ctx.Err()
+}
+
+// mayNotListClusters asks for one of them, as the user.
+func (s *sight) mayNotListClusters(ctx context.Context) (bool, error) {
+	_, err := s.user.Metadata.Resource(v1beta1.ClustersResource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+var errNotReady = errors.New("the cluster is not ready")
+
+// askMembers reads each cluster's copy and, of a Service, the slices that it has of the others. It is one step, so that a member that is silent is
+// waited for once.
+func (s *sight) askMembers(ctx context.Context, e *plan.Evidence) error {
+	type both struct {
+		copied plan.CopyAnswer
+		sliced plan.SlicesAnswer
+	}
+	isService := e.Resource.GroupResource() == plan.Services.GroupResource()
+	ctx, cancel := context.WithTimeout(ctx, s.members.Timeout)
+	defer cancel()
+	answers, err := client.AskEach(ctx, e.Clusters, func(c *v1beta1.Cluster) (b both) {
+		if offline := c.Condition(v1beta1.ClusterOffline); offline != nil && offline.Status == corev1.ConditionTrue {
+			return both{plan.CopyAnswer{Err: errNotReady}, plan.SlicesAnswer{Err: errNotReady}}
+		}
+		b.copied.Copy, b.copied.Err = s.members.Get(ctx, c.Name, e.Resource, e.Object.GetNamespace(), e.Object.GetName())
+		if b.sliced.Err = b.copied.Err; isService && b.sliced.Err == nil { // without the Service's copies, the desired slices are unknown, too
+			b.sliced = s.readSlices(ctx, e, c.Name)
+		}
+		return b
+	})
+	if isService {
+		e.Across = &plan.AcrossEvidence{Slices: map[string]plan.SlicesAnswer{}}
+	}
+	e.Copies = map[string]plan.CopyAnswer{}
+	for name, b := range answers {
+		e.Copies[name] = b.copied
+		if isService {
+			e.Across.Slices[name] = b.sliced
+		}
+	}
+	return err
 }
 
 // gatherReferrers reads what may take a Secret, a ServiceAccount or, if a policy does that, a ConfigMap along.
@@ -89,7 +123,7 @@ func gatherReferrers(ctx context.Context, f *client.Federation, e *plan.Evidence
 			e.Referrers = append(e.Referrers, u)
 			return nil
 		})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}
@@ -115,7 +149,7 @@ func gatherAutoscalers(ctx context.Context, f *client.Federation, e *plan.Eviden
 	return err
 }
 
-// noSuchObject adds the existing objects to a "not found".
+// noSuchObject adds the existing objects to a "not found", as far as the user may list them.
 func noSuchObject(ctx context.Context, f *client.Federation, resource schema.GroupVersionResource, namespace, name string, err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -132,7 +166,9 @@ func noSuchObject(ctx context.Context, f *client.Federation, resource schema.Gro
 	if namespace != "" {
 		where = " in namespace " + namespace
 	}
-	return fmt.Errorf("%s %q not found%s; there are: %s", resource.Resource, name, where, phrase.Some(names))
+	said := apierrors.NewNotFound(resource.GroupResource(), name)
+	said.ErrStatus.Message = fmt.Sprintf("%s %q not found%s; there are: %s", resource.Resource, name, where, phrase.Some(names))
+	return said
 }
 
 // staysAtFederation returns why an object is in no cluster, whatever a policy says; "" if it may be. Groups of custom kinds

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -66,27 +65,31 @@ func newFederation(t *testing.T) *client.Federation {
 	}
 }
 
-// A member that hangs must not cost its timeout twice.
+// A member that gives no answer about a Service is not asked for its slices, too.
 func TestWhoGaveNoAnswerIsNotAskedAgain(t *testing.T) {
 	f := newFederation(t)
 	f.REST = &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs, Client: restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
-		if strings.Contains(r.URL.Path, "/clusters/east-a/") {
+		status, text := http.StatusOK, webService
+		switch {
+		case strings.Contains(r.URL.Path, "/clusters/east-a/") && strings.Contains(r.URL.Path, "endpointslices"):
 			t.Errorf("asked again for %s", r.URL)
+		case strings.Contains(r.URL.Path, "/clusters/east-a/"):
+			status, text = http.StatusServiceUnavailable, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`
+		case strings.Contains(r.URL.Path, "endpointslices"):
+			text = `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[]}`
 		}
-		body := io.NopCloser(strings.NewReader(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[]}`))
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
 	})}
-	none := errors.New("no answer within 3s")
-	e := plan.Evidence{Object: fromJSON(t, webService), Resource: plan.Services, UID: "fed", Copies: map[string]plan.CopyAnswer{"east-a": {Err: none}, "west-a": {}}}
-	for name := range e.Copies {
+	e := plan.Evidence{Object: fromJSON(t, webService), Resource: plan.Services, UID: "fed"}
+	for _, name := range []string{"east-a", "west-a"} {
 		e.Clusters = append(e.Clusters, &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	var err error
-	if e.Across, err = gatherAcross(t.Context(), f, &e, client.NewMembers(f, time.Second)); err != nil {
+	s := &sight{user: f, own: f, members: client.NewMembers(f, time.Second)}
+	if err := s.askMembers(t.Context(), &e); err != nil {
 		t.Fatal(err)
 	}
-	if a := e.Across; a.Unknown != nil || !errors.Is(a.Slices["east-a"].Err, none) || a.Slices["west-a"].Err != nil {
-		t.Errorf("%v, %+v", a.Unknown, a.Slices)
+	if a := e.Across; e.Copies["east-a"].Err == nil || a.Slices["east-a"].Err == nil || e.Copies["west-a"].Copy == nil || a.Slices["west-a"].Err != nil {
+		t.Errorf("%+v, %+v", e.Copies, a.Slices)
 	}
 }
 
@@ -110,13 +113,13 @@ func TestExplainAnIngressOfOnesOwn(t *testing.T) {
 		f.Kube.(*kubefake.Clientset).PrependReactor("*", r, refuse)
 	}
 	e := &plan.Evidence{Object: fromJSON(t, frontIngress), Resource: plan.Ingresses}
-	r, err := gatherRoutes(t.Context(), f, e)
+	r, err := (&sight{user: f, own: newFederation(t)}).gatherRoutes(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Routes = r
 	x := plan.Explain(*e).Routes
-	if len(x.Unknown) != 4 || len(x.Routes) == 0 || len(x.LoadBalancers) > 0 {
+	if len(x.Unknown) != 3 || len(x.Routes) == 0 || len(x.LoadBalancers) > 0 {
 		t.Errorf("not known %q, routes %v", x.Unknown, x.Routes)
 	}
 	for _, problem := range x.Problems {

@@ -32,7 +32,7 @@ func registrations(ctx context.Context, f *client.Federation) ([]loadbalancerpla
 }
 
 // LoadBalancers returns the federation's own load balancers; none if the user may not read of them.
-func LoadBalancers(ctx context.Context, f *client.Federation) ([]plan.LoadBalancer, error) {
+func LoadBalancers(ctx context.Context, f *client.Federation) ([]v1beta1.RegisteredLoadBalancer, error) {
 	all, err := registrations(ctx, f)
 	if apierrors.IsForbidden(err) {
 		return nil, nil

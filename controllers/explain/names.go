@@ -22,8 +22,11 @@ import (
 	"federation/dnsprovider"
 )
 
-// lookupTimeout bounds the lookup of all host names of load balancers.
-const lookupTimeout = 5 * time.Second
+// These bound the lookup of host names of load balancers: of all that there are, and of those of one object.
+const (
+	lookupTimeout = 5 * time.Second
+	shortLookup   = 2 * time.Second
+)
 
 // Names reads what the names of Services and Ingresses follow from: all of them, for another claimant of a host may be in any namespace.
 func Names(ctx context.Context, f *client.Federation) (in servicednsplan.Input, err error) {
@@ -45,7 +48,7 @@ func Names(ctx context.Context, f *client.Federation) (in servicednsplan.Input, 
 	if in.Objects, err = namedObjects(ctx, f, in.Claims); err != nil {
 		return in, err
 	}
-	in.Resolved = lookupHosts(ctx, servicednsplan.Records(in).Resolve)
+	in.Resolved = lookupHosts(ctx, servicednsplan.Records(in).Resolve, lookupTimeout)
 	return in, nil
 }
 
@@ -127,8 +130,8 @@ func namedObjects(ctx context.Context, f *client.Federation, claims *servicednsp
 }
 
 // lookupHosts asks this machine's resolver, and leaves out unknown hosts.
-func lookupHosts(ctx context.Context, hosts []string) map[string][]netip.Addr {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+func lookupHosts(ctx context.Context, hosts []string, timeout time.Duration) map[string][]netip.Addr {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	known := map[string][]netip.Addr{}
 	for _, host := range hosts {

@@ -19,7 +19,7 @@ import (
 )
 
 // gatherRoutes reads it, as far as the user may.
-func gatherRoutes(ctx context.Context, f *client.Federation, e *plan.Evidence) (*plan.RoutesEvidence, error) {
+func (s *sight) gatherRoutes(ctx context.Context, e *plan.Evidence) (*plan.RoutesEvidence, error) {
 	r := &plan.RoutesEvidence{Ingress: &networkingv1.Ingress{}}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, r.Ingress); err != nil || !r.IsBalanced() {
 		return r, err
@@ -31,11 +31,11 @@ func gatherRoutes(ctx context.Context, f *client.Federation, e *plan.Evidence) (
 		{"whether Ingresses of other namespaces have a host", gatherIngresses},
 		{"whom hosts are granted to, or kept for", gatherClaims},
 		{"the Services behind it", gatherBackends},
-		{"what clusters have of these", gatherOffersBehind},
+		{"what clusters have of these", s.gatherOffersBehind},
 		{"which load balancers there are", gatherLoadBalancers},
 		{"whether the Secrets for TLS exist", gatherSecrets},
 	} {
-		if err := part.gather(ctx, f, e, r); apierrors.IsForbidden(err) {
+		if err := part.gather(ctx, s.user, e, r); apierrors.IsForbidden(err) {
 			r.Unknown = append(r.Unknown, part.what+": "+err.Error())
 		} else if err != nil {
 			return r, err
@@ -99,17 +99,17 @@ func gatherBackends(ctx context.Context, f *client.Federation, e *plan.Evidence,
 }
 
 // gatherOffersBehind reads what the offers of these Services follow from.
-func gatherOffersBehind(ctx context.Context, f *client.Federation, e *plan.Evidence, r *plan.RoutesEvidence) error {
-	info, err := f.Info(ctx)
+func (s *sight) gatherOffersBehind(ctx context.Context, _ *client.Federation, e *plan.Evidence, r *plan.RoutesEvidence) error {
+	info, err := s.own.Info(ctx)
 	if err != nil {
 		return err
 	}
-	names, err := dnsWorld(ctx, f, info, e.Clusters)
+	names, err := dnsWorld(ctx, s.own, info, e.Clusters)
 	if err != nil {
 		return err
 	}
 	names.Objects, names.Explain, names.Offers = r.Objects, true, true
-	names.Resolved = lookupHosts(ctx, servicednsplan.Records(names).Resolve)
+	names.Resolved = lookupHosts(ctx, servicednsplan.Records(names).Resolve, shortLookup)
 	r.Names = names
 	return nil
 }

@@ -16,41 +16,10 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// AcrossExplanation describes the slices of other clusters of a Service.
-type AcrossExplanation struct {
-	// Disabled: the federation runs with --cross-cluster-endpoints=false.
-	Disabled bool `json:"disabled,omitempty"`
-	// Unknown is why the desired slices are unknown.
-	Unknown string      `json:"unknown,omitempty"`
-	Slices  []SliceView `json:"slices,omitempty"`
-	// Untold are clusters with the Service that no other cluster has slices of.
-	Untold []Untold `json:"untold,omitempty"`
-}
-
-// SliceView is one EndpointSlice, there or missing.
-type SliceView struct {
-	// Cluster has the slice; Source is the cluster that it is of, "" if Cluster does not answer.
-	Cluster string `json:"cluster"`
-	Source  string `json:"source,omitempty"`
-	Name    string `json:"name,omitempty"`
-	// Addresses, Ready and Weight, of each address, are the slice's; of a missing slice, the desired ones.
-	Addresses []string  `json:"addresses,omitempty"`
-	Ready     bool      `json:"ready"`
-	Weight    int       `json:"weight,omitempty"`
-	State     CopyState `json:"state"`
-	Why       string    `json:"why,omitempty"`
-}
-
-// Untold is a cluster with the Service that no other cluster has slices of, or the whole Service.
-type Untold struct {
-	Cluster string `json:"cluster,omitempty"`
-	Why     string `json:"why"`
-}
-
 // explainAcross compares the present slices with the desired ones. It is pure.
-func explainAcross(e Evidence, clusters []ClusterExplanation) *AcrossExplanation {
+func explainAcross(e Evidence, clusters []v1beta1.ClusterExplanation) *v1beta1.CrossClusterExplanation {
 	a, p := e.Across, servicednsplan.Records(e.Across.World)
-	x := &AcrossExplanation{Disabled: a.Off}
+	x := &v1beta1.CrossClusterExplanation{Disabled: a.Off}
 	if a.Unknown != nil {
 		x.Unknown = a.Unknown.Error()
 	}
@@ -63,11 +32,11 @@ func explainAcross(e Evidence, clusters []ClusterExplanation) *AcrossExplanation
 		name := clusters[i].Name
 		offered := slices.ContainsFunc(p.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == name })
 		if clusters[i].Desired > 0 && !offered && !a.Off && a.Unknown == nil && whole == "" {
-			x.Untold = append(x.Untold, Untold{name, cmp.Or(why[name], "it has no load balancer yet")})
+			x.Untold = append(x.Untold, v1beta1.UntoldCluster{name, cmp.Or(why[name], "it has no load balancer yet")})
 		}
 	}
 	if whole != "" && !a.Off {
-		x.Untold = append(x.Untold, Untold{Why: whole})
+		x.Untold = append(x.Untold, v1beta1.UntoldCluster{Why: whole})
 	}
 	return x
 }
@@ -91,13 +60,13 @@ func clusterStandings(p servicednsplan.Plan) (why map[string]string, whole strin
 }
 
 // clusterSlices returns the present and the desired slices of one cluster. why has reasons by cluster.
-func (a *AcrossEvidence) clusterSlices(e Evidence, c *ClusterExplanation, offers []servicednsplan.Offer, why map[string]string) (all []SliceView) {
+func (a *AcrossEvidence) clusterSlices(e Evidence, c *v1beta1.ClusterExplanation, offers []servicednsplan.Offer, why map[string]string) (all []v1beta1.SliceExplanation) {
 	answer, in := a.Slices[c.Name], crossclusterplan.Input{Member: c.Name, Federation: e.UID, Offers: offers}
 	if answer.Err != nil {
 		if c.Desired > 0 {
-			all = append(all, SliceView{Cluster: c.Name, State: CopyUnreadable, Why: answer.Err.Error()})
-			if c.Copy == CopyUnreachable {
-				all[0].State, all[0].Why = CopyUnreachable, "it keeps what it has been told"
+			all = append(all, v1beta1.SliceExplanation{Cluster: c.Name, State: v1beta1.CopyUnreadable, Why: v1beta1.Printable(answer.Err.Error())})
+			if c.Copy == v1beta1.CopyUnreachable {
+				all[0].State, all[0].Why = v1beta1.CopyUnreachable, "it keeps what it has been told"
 			}
 		}
 		return all
@@ -106,7 +75,7 @@ func (a *AcrossEvidence) clusterSlices(e Evidence, c *ClusterExplanation, offers
 	if u := e.Copies[c.Name].Copy; u != nil && isOurCopy(u, e.UID) && !a.Off {
 		in.Service = &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, in.Service); err != nil {
-			return []SliceView{{Cluster: c.Name, State: CopyUnreadable, Why: err.Error()}}
+			return []v1beta1.SliceExplanation{{Cluster: c.Name, State: v1beta1.CopyUnreadable, Why: v1beta1.Printable(err.Error())}}
 		}
 	}
 	operations := crossclusterplan.Operate(in)
@@ -114,28 +83,28 @@ func (a *AcrossEvidence) clusterSlices(e Evidence, c *ClusterExplanation, offers
 		operations = nil
 	}
 	for _, s := range in.Have {
-		all = append(all, viewSlice(c.Name, s, CopyInSync))
+		all = append(all, viewSlice(c.Name, s, v1beta1.CopyInSync))
 	}
 	for _, op := range operations {
-		i := slices.IndexFunc(all, func(v SliceView) bool { return v.Name == op.Slice.Name })
+		i := slices.IndexFunc(all, func(v v1beta1.SliceExplanation) bool { return v.Name == op.Slice.Name })
 		switch op.Verb {
 		case crossclusterplan.Create:
-			all = append(all, viewSlice(c.Name, op.Slice, CopyMissing))
+			all = append(all, viewSlice(c.Name, op.Slice, v1beta1.CopyMissing))
 		case crossclusterplan.Update:
-			all[i].State = CopyBehind
+			all[i].State = v1beta1.CopyBehind
 		case crossclusterplan.Delete:
-			all[i].State = CopyLeaving
+			all[i].State = v1beta1.CopyLeaving
 		}
 	}
 	for i := range all {
 		all[i].Why = a.waitReason(&all[i], why)
 	}
-	slices.SortFunc(all, func(x, y SliceView) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(all, func(x, y v1beta1.SliceExplanation) int { return strings.Compare(x.Name, y.Name) })
 	return all
 }
 
-func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state CopyState) SliceView {
-	v := SliceView{Cluster: cluster, Source: s.Labels[v1beta1.SourceClusterLabel], Name: s.Name, State: state}
+func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state v1beta1.CopyState) v1beta1.SliceExplanation {
+	v := v1beta1.SliceExplanation{Cluster: cluster, Source: s.Labels[v1beta1.SourceClusterLabel], Name: s.Name, State: state}
 	v.Weight, _ = strconv.Atoi(s.Annotations[v1beta1.WeightAnnotation])
 	for _, e := range s.Endpoints {
 		v.Addresses = append(v.Addresses, e.Addresses...)
@@ -145,14 +114,14 @@ func viewSlice(cluster string, s *discoveryv1.EndpointSlice, state CopyState) Sl
 }
 
 // waitReason returns what a slice waits for, or why none of it is ready.
-func (a *AcrossEvidence) waitReason(v *SliceView, of map[string]string) string {
+func (a *AcrossEvidence) waitReason(v *v1beta1.SliceExplanation, of map[string]string) string {
 	switch v.State {
-	case CopyInSync:
+	case v1beta1.CopyInSync:
 		if v.Ready {
 			return ""
 		}
 		return of[v.Source]
-	case CopyLeaving:
+	case v1beta1.CopyLeaving:
 		return "to be taken away"
 	}
 	for _, event := range a.Events {
@@ -164,7 +133,7 @@ func (a *AcrossEvidence) waitReason(v *SliceView, of map[string]string) string {
 			return event.Message
 		}
 	}
-	if v.State == CopyBehind && len(a.World.Resolved) > 0 {
+	if v.State == v1beta1.CopyBehind && len(a.World.Resolved) > 0 {
 		return "to be written, as its host names are looked up from here"
 	}
 	return "to be written"

@@ -128,7 +128,7 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 			e := acrossEvidenceOf(t, clusterAt("a", 0), clusterAt("b", 0))
 			c.change(&e)
 			var got []string
-			for _, s := range Explain(e).Across.Slices {
+			for _, s := range Explain(e).CrossCluster.Slices {
 				got = append(got, strings.TrimSpace(strings.Join([]string{s.Cluster, s.Name, string(s.State), s.Why}, " ")))
 			}
 			if strings.Join(got, ", ") != c.want {
@@ -139,8 +139,8 @@ func TestStatesOfWhatClustersAreTold(t *testing.T) {
 }
 
 func TestOnlyServicesTellClustersOfEachOther(t *testing.T) {
-	if x := Explain(moving(t)); x.Across != nil {
-		t.Errorf("%+v", x.Across)
+	if x := Explain(moving(t)); x.CrossCluster != nil {
+		t.Errorf("%+v", x.CrossCluster)
 	}
 	e := acrossEvidenceOf(t, clusterAt("a", 0), clusterAt("b", 0))
 	e.Object.Object["spec"].(map[string]any)["type"] = "ClusterIP"
@@ -149,7 +149,7 @@ func TestOnlyServicesTellClustersOfEachOther(t *testing.T) {
 			e.Object.SetAnnotations(nil)
 		}
 		e.decideAcross(t)
-		if x := Explain(e).Across; len(x.Untold) != 1 || x.Untold[0] != (Untold{Why: "a Service of type ClusterIP has no load balancer, which other clusters could be told of"}) {
+		if x := Explain(e).CrossCluster; len(x.Untold) != 1 || x.Untold[0] != (v1beta1.UntoldCluster{Why: "a Service of type ClusterIP has no load balancer, which other clusters could be told of"}) {
 			t.Errorf("%s: %+v", state, x.Untold)
 		}
 	}

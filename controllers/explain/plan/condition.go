@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -23,4 +24,13 @@ func ConditionOf(u *unstructured.Unstructured, kind string) *Condition {
 	text := func(key string) string { s, _ := c[key].(string); return s }
 	at, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // zero if unknown
 	return &Condition{Status: text("status"), Reason: text("reason"), Message: text("message"), Since: at}
+}
+
+// problem returns the condition as an explanation has it.
+func (c *Condition) problem() *v1beta1.PropagationProblem {
+	p := &v1beta1.PropagationProblem{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	if !c.Since.IsZero() {
+		p.Since = new(metav1.NewTime(c.Since))
+	}
+	return p
 }

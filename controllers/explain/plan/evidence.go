@@ -45,7 +45,11 @@ type Evidence struct {
 	Across *AcrossEvidence
 	// Routes has how the federation's load balancers serve it; nil unless the object is an Ingress.
 	Routes *RoutesEvidence
-	Now    time.Time
+	// Events are the object's at the federation.
+	Events []corev1.Event
+	// Confined: it is for somebody who may not list Clusters, and so is not told of more than the object's own.
+	Confined bool
+	Now      time.Time
 }
 
 // CopyAnswer is one cluster's answer about the object.

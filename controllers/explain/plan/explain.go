@@ -17,102 +17,24 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// Explanation is the output of explain, as -o json and yaml print it.
-type Explanation struct {
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-	Generation int64  `json:"generation,omitempty"`
-	// Replicas that are requested; nil if the kind has none to divide.
-	Replicas      *int64 `json:"replicas,omitempty"`
-	Placed        int64  `json:"placed,omitempty"`
-	Unschedulable int64  `json:"unschedulable,omitempty"`
-	Ready         int64  `json:"ready,omitempty"`
-	// ReadyBy is what Ready is from: the copies, if they can be read.
-	ReadyBy ReadySource `json:"readyBy,omitempty"`
-	// Policy that governs the object.
-	Policy string `json:"policy,omitempty"`
-	// Pending: the placement is pending. Deleting: it is being deleted.
-	Pending  bool `json:"pending,omitempty"`
-	Deleting bool `json:"deleting,omitempty"`
-	// NotPropagated is why not all clusters are as desired; nil if they are, or if nothing is known.
-	NotPropagated *Condition `json:"notPropagated,omitempty"`
-	Notes         []string   `json:"notes,omitempty"`
-	// Round of a Job, from the second on.
-	Round     *JobRound                   `json:"round,omitempty"`
-	Clusters  []ClusterExplanation        `json:"clusters"`
-	Decisions []v1beta1.PlacementDecision `json:"decisions,omitempty"`
-	// Across has the clusters' slices of each other for a Service.
-	Across *AcrossExplanation `json:"crossCluster,omitempty"`
-	// Routes has how the federation's load balancers serve an Ingress.
-	Routes *RoutesExplanation `json:"routes,omitempty"`
-}
-
-// ReadySource is what a number of ready replicas is from; "" the copies.
-type ReadySource string
-
-// Sources of the number while copies cannot be read.
-const (
-	ReadyByStatus ReadySource = "status" // the object's own
-	ReadyUnknown  ReadySource = "unknown"
-)
-
-// ClusterExplanation is one cluster's part.
-type ClusterExplanation struct {
-	Name string `json:"name"`
-	// Desired is the placement's number; for an object without replicas 1 where it should be.
-	Desired  int64 `json:"desired"`
-	Overflow int64 `json:"overflow,omitempty"`
-	// Home is what was placed there before the cluster was lost, and comes back.
-	Home int64 `json:"home,omitempty"`
-	// Current is what the copy requests; nil if there is none, or it could not be read.
-	Current *int64    `json:"current,omitempty"`
-	Ready   int64     `json:"ready,omitempty"`
-	Copy    CopyState `json:"copy"`
-	// Completions of a Job that the cluster should do in the current round, and those that it has done; nil if they are
-	// not counted, or unknown.
-	Completions *int64 `json:"completions,omitempty"`
-	Succeeded   int64  `json:"succeeded,omitempty"`
-	// Generation of the copy, and the one that its status is of.
-	Generation         int64    `json:"generation,omitempty"`
-	ObservedGeneration int64    `json:"observedGeneration,omitempty"`
-	Hash               string   `json:"hash,omitempty"`
-	Phase              string   `json:"phase"`
-	Reasons            []string `json:"reasons,omitempty"`
-	// Since is when the number last changed, as far as the last decisions tell.
-	Since    *metav1.Time `json:"since,omitempty"`
-	WaitsFor string       `json:"waitsFor,omitempty"`
+// cluster is a cluster's part while it is being explained.
+type cluster struct {
+	v1beta1.ClusterExplanation
 	// finished: the copy is a Job that has ended.
 	finished bool
 }
 
-// CopyState is the state of the copy in a cluster.
-type CopyState string
-
-// States of a copy, in the words that people read.
-const (
-	CopyInSync      CopyState = "in sync"
-	CopyBehind      CopyState = "behind"
-	CopyProgressing CopyState = "progressing"
-	CopyMissing     CopyState = "missing"
-	CopyLeaving     CopyState = "leaving"
-	CopyConflict    CopyState = "conflict"
-	CopyUnreachable CopyState = "unreachable"
-	CopyUnreadable  CopyState = "unreadable"
-	CopyNone        CopyState = "none"
-)
-
 // Explain makes the explanation from the evidence. It is pure.
-func Explain(e Evidence) *Explanation {
+func Explain(e Evidence) *v1beta1.PlacementReviewStatus {
 	o := e.Object
 	d := replayDecision(e)
-	x := &Explanation{
+	x := &v1beta1.PlacementReviewStatus{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Notes: d.notes, Policy: d.policyName(),
-		Pending: isUndecided(o), Round: jobRoundOf(o), Clusters: []ClusterExplanation{},
+		Pending: isUndecided(o), Round: jobRoundOf(o), Clusters: []v1beta1.ClusterExplanation{},
 	}
 	if c := ConditionOf(o, v1beta1.ConditionPropagated); c != nil && c.Status != "True" {
-		x.NotPropagated = c
+		x.NotPropagated = c.problem()
 	}
 	p := v1beta1.ParsePlacement(o.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p != nil {
@@ -136,16 +58,20 @@ func Explain(e Evidence) *Explanation {
 		one.setWaitReason(c, says.In(c.Name), specField != "", e.Now)
 		x.Placed += one.Desired
 		x.Ready += one.Ready
-		x.Clusters = append(x.Clusters, one)
+		x.Clusters = append(x.Clusters, one.ClusterExplanation)
 	}
-	if specField != "" && slices.ContainsFunc(x.Clusters, func(c ClusterExplanation) bool { return c.Copy == CopyUnreadable }) {
-		x.setReadyWithoutCopies(o, readyField)
+	if specField != "" && slices.ContainsFunc(x.Clusters, func(c v1beta1.ClusterExplanation) bool { return c.Copy == v1beta1.CopyUnreadable }) {
+		setReadyWithoutCopies(x, o, readyField)
 	}
 	if e.Across != nil {
-		x.Across = explainAcross(e, x.Clusters)
+		x.CrossCluster = explainAcross(e, x.Clusters)
 	}
 	if e.Routes != nil {
 		x.Routes = explainRoutes(e.Routes, e.Clusters)
+	}
+	x.Events = lastEvents(e.Events)
+	if e.Confined {
+		confine(x)
 	}
 	return x
 }
@@ -167,12 +93,12 @@ func notScaling(e Evidence) (notes []string) {
 }
 
 // setReadyWithoutCopies sets what the object's own status says. It leaves out a field that is 0.
-func (x *Explanation) setReadyWithoutCopies(o *unstructured.Unstructured, readyField string) {
-	x.Ready, x.ReadyBy = 0, ReadyUnknown
+func setReadyWithoutCopies(x *v1beta1.PlacementReviewStatus, o *unstructured.Unstructured, readyField string) {
+	x.Ready, x.ReadyBy = 0, v1beta1.ReadyUnknown
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	if delete(status, "conditions"); len(status) > 0 {
 		x.Ready, _, _ = unstructured.NestedInt64(status, readyField)
-		x.ReadyBy = ReadyByStatus
+		x.ReadyBy = v1beta1.ReadyByStatus
 	}
 }
 
@@ -181,8 +107,8 @@ func isUndecided(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[v1beta1.PlacementAnnotation] == v1beta1.PlacementPending
 }
 
-func explainCluster(e Evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) ClusterExplanation {
-	one := ClusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: CopyNone}
+func explainCluster(e Evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cluster) cluster {
+	one := cluster{ClusterExplanation: v1beta1.ClusterExplanation{Name: c.Name, Phase: string(c.Phase()), Reasons: d.reasons[c.Name], Copy: v1beta1.CopyNone}}
 	if p != nil {
 		one.Desired, one.Overflow, one.Home = p.Clusters[c.Name], p.Overflow[c.Name], p.Home[c.Name]
 		if p.Everywhere {
@@ -204,21 +130,22 @@ func explainCluster(e Evidence, d *decision, p *v1beta1.Placement, c *v1beta1.Cl
 }
 
 // setCopyState sets the state of the copy.
-func (one *ClusterExplanation) setCopyState(e Evidence, d *decision, c *v1beta1.Cluster) {
+func (one *cluster) setCopyState(e Evidence, d *decision, c *v1beta1.Cluster) {
 	answer, wanted := e.Copies[c.Name], one.Desired+one.Overflow
 	if answer.Err != nil {
-		one.Copy, one.WaitsFor = CopyUnreadable, e.unreadableReason(answer.Err)
-		if !c.IsReady() {
-			one.Copy, one.WaitsFor = CopyUnreachable, ""
+		if one.Copy = v1beta1.CopyUnreachable; c.IsReady() {
+			one.Copy = v1beta1.CopyUnreadable
+			one.wait(v1beta1.WaitsForAnswer, e.unreadableReason(answer.Err))
 		}
 		return
 	}
 	wish := e.desiredNow(c)
 	if answer.Copy == nil {
 		if wanted > 0 && wish.Presence != propagationplan.IfThere { // as for a finished Job
-			one.Copy, one.WaitsFor = CopyMissing, wish.Refusal
+			one.Copy = v1beta1.CopyMissing
+			one.wait(v1beta1.WaitsForPermission, wish.Refusal)
 			if e.isDefinition() { // our permission to write it is not known here
-				one.WaitsFor = joinFor + e.Object.GetName()
+				one.wait(v1beta1.WaitsForPermission, joinFor+e.Object.GetName())
 			}
 		}
 		return
@@ -230,27 +157,36 @@ func (one *ClusterExplanation) setCopyState(e Evidence, d *decision, c *v1beta1.
 	if scaled {
 		one.Reasons = append(slices.Clone(one.Reasons), fmt.Sprintf("%d there by the cluster's autoscaler", *one.Current))
 		if *one.Current != wanted {
-			one.WaitsFor = "the autoscaler, which owns the number"
+			one.wait(v1beta1.WaitsForAutoscaler, "the autoscaler, which owns the number")
 		}
 	}
 	switch {
 	case !isOurCopy(answer.Copy, e.UID):
-		one.Copy = CopyConflict
+		one.Copy = v1beta1.CopyConflict
 	case answer.Copy.GetDeletionTimestamp() != nil, wanted == 0 && *one.Current > 0:
-		one.Copy = CopyLeaving
+		one.Copy = v1beta1.CopyLeaving
 	case propagationplan.Outlived(wish.Source, answer.Copy):
-		one.Copy, one.WaitsFor = CopyLeaving, e.copyOrigin(answer.Copy)
+		one.Copy = v1beta1.CopyLeaving
+		one.wait(v1beta1.WaitsForEarlierCopy, e.copyOrigin(answer.Copy))
 	case taken:
-		one.Copy = CopyInSync
+		one.Copy = v1beta1.CopyInSync
 	case specField != "" && !scaled && *one.Current != wanted:
-		one.Copy = CopyProgressing
+		one.Copy = v1beta1.CopyProgressing
 	case wanted > 0 && !inSync(wish, answer.Copy):
-		one.Copy = CopyBehind
+		one.Copy = v1beta1.CopyBehind
 	default:
-		one.Copy = CopyInSync
+		one.Copy = v1beta1.CopyInSync
 	}
-	if wish.Refusal != "" && one.Copy != CopyConflict {
-		one.Copy, one.WaitsFor = CopyBehind, wish.Refusal
+	if wish.Refusal != "" && one.Copy != v1beta1.CopyConflict {
+		one.Copy = v1beta1.CopyBehind
+		one.wait(v1beta1.WaitsForPermission, wish.Refusal)
+	}
+}
+
+// wait sets what the copy waits for, unless why is empty.
+func (one *cluster) wait(reason v1beta1.WaitReason, why string) {
+	if why != "" {
+		one.WaitReason, one.WaitsFor = reason, why
 	}
 }
 
@@ -270,7 +206,7 @@ func (e *Evidence) unreadableReason(err error) string {
 	if custom && apierrors.IsForbidden(err) && strings.Contains(err.Error(), federationAccount) {
 		return joinFor + e.Resource.GroupResource().String()
 	}
-	return err.Error()
+	return v1beta1.Printable(err.Error())
 }
 
 // joinFor is how the federation gets the permission for a custom kind in a member.
@@ -280,33 +216,33 @@ const joinFor = "join it with --custom-kinds "
 const federationAccount = "system:serviceaccount:" + v1beta1.FederationNamespace + ":"
 
 // setNumbers reads the numbers of a copy.
-func (one *ClusterExplanation) setNumbers(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
+func (one *cluster) setNumbers(d *decision, r schema.GroupVersionResource, u *unstructured.Unstructured) {
 	there := int64(1)
 	if specField, readyField := d.replicaFields(r); specField != "" {
 		there, _, _ = unstructured.NestedInt64(u.Object, "spec", specField)
 		one.Ready, _, _ = unstructured.NestedInt64(u.Object, "status", readyField)
 	}
 	one.finished = v1beta1.JobEnd(u) != ""
-	one.Current, one.Generation, one.Hash = &there, u.GetGeneration(), u.GetAnnotations()[v1beta1.AppliedHashAnnotation]
+	one.Current, one.Generation, one.Hash = &there, u.GetGeneration(), v1beta1.Printable(u.GetAnnotations()[v1beta1.AppliedHashAnnotation])
 	one.ObservedGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 }
 
 // setWaitReason sets what the cluster waits for. says is what the federation says of it, or nil.
-func (one *ClusterExplanation) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
+func (one *cluster) setWaitReason(c *v1beta1.Cluster, says *v1beta1.ClusterOutOfSync, divided bool, now time.Time) {
 	switch {
-	case one.Copy == CopyUnreachable:
-		one.WaitsFor = "cluster is not ready" + notReadySince(c, now) + phrase.Prefixed(": ", c.WhyNotReady())
+	case one.Copy == v1beta1.CopyUnreachable:
+		one.wait(v1beta1.WaitsForCluster, "cluster is not ready"+notReadySince(c, now)+phrase.Prefixed(": ", c.WhyNotReady()))
 	case one.WaitsFor != "":
 	case says != nil && says.Message != "":
-		one.WaitsFor = says.Message
-	case one.Copy == CopyConflict:
-		one.WaitsFor = "an object of that name that is not the federation's; delete or rename one of them"
-	case one.Copy == CopyMissing:
-		one.WaitsFor = "to be written"
+		one.wait(v1beta1.WaitsForPropagation, says.Message)
+	case one.Copy == v1beta1.CopyConflict:
+		one.wait(v1beta1.WaitsForConflict, "an object of that name that is not the federation's; delete or rename one of them")
+	case one.Copy == v1beta1.CopyMissing:
+		one.wait(v1beta1.WaitsForWrite, "to be written")
 	case one.Current != nil && one.ObservedGeneration > 0 && one.ObservedGeneration < one.Generation:
-		one.WaitsFor = "the cluster's controllers to take it up"
-	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != CopyLeaving:
-		one.WaitsFor = fmt.Sprintf("%s to get ready", phrase.Count(min(*one.Current, one.Desired)-one.Ready, "replica"))
+		one.wait(v1beta1.WaitsForControllers, "the cluster's controllers to take it up")
+	case divided && !one.finished && one.Current != nil && one.Ready < min(*one.Current, one.Desired) && one.Copy != v1beta1.CopyLeaving:
+		one.wait(v1beta1.WaitsForReplicas, phrase.Count(min(*one.Current, one.Desired)-one.Ready, "replica")+" to get ready")
 	}
 }
 

@@ -139,11 +139,11 @@ func TestExplainAMove(t *testing.T) { goldenJSON(t, "testdata/moving.json", Expl
 func TestReadyWithoutCopies(t *testing.T) {
 	for name, c := range map[string]struct {
 		status string
-		by     ReadySource
+		by     v1beta1.ReadySource
 		ready  int64
 	}{
-		"of its status": {`{"replicas":3,"readyReplicas":2}`, ReadyByStatus, 2}, "none ready": {`{"replicas":3}`, ReadyByStatus, 0},
-		"no status": {`{}`, ReadyUnknown, 0}, "conditions say nothing": {`{"conditions":[]}`, ReadyUnknown, 0},
+		"of its status": {`{"replicas":3,"readyReplicas":2}`, v1beta1.ReadyByStatus, 2}, "none ready": {`{"replicas":3}`, v1beta1.ReadyByStatus, 0},
+		"no status": {`{}`, v1beta1.ReadyUnknown, 0}, "conditions say nothing": {`{"conditions":[]}`, v1beta1.ReadyUnknown, 0},
 	} {
 		o := replicaSet(t, 3, &v1beta1.Placement{Clusters: map[string]int64{"a": 2, "b": 1}})
 		o.Object["status"] = fromJSON(t, `{"kind":"Status","status":`+c.status+`}`).Object["status"]
@@ -166,30 +166,30 @@ func TestStatesOfACopy(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(e *Evidence)
-		want   CopyState
+		want   v1beta1.CopyState
 		waits  string
 	}{
-		"as it is to be": {func(*Evidence) {}, CopyInSync, ""},
-		"not there":      {func(e *Evidence) { e.Copies["a"] = CopyAnswer{} }, CopyMissing, "to be written"},
-		"changed since":  {func(e *Evidence) { _ = unstructured.SetNestedField(e.Object.Object, "c", "data", "a") }, CopyBehind, ""},
-		"somebody else's": {func(e *Evidence) { e.Copies["a"].Copy.SetLabels(nil) }, CopyConflict,
+		"as it is to be": {func(*Evidence) {}, v1beta1.CopyInSync, ""},
+		"not there":      {func(e *Evidence) { e.Copies["a"] = CopyAnswer{} }, v1beta1.CopyMissing, "to be written"},
+		"changed since":  {func(e *Evidence) { _ = unstructured.SetNestedField(e.Object.Object, "c", "data", "a") }, v1beta1.CopyBehind, ""},
+		"somebody else's": {func(e *Evidence) { e.Copies["a"].Copy.SetLabels(nil) }, v1beta1.CopyConflict,
 			"an object of that name that is not the federation's; delete or rename one of them"},
-		"on its way out": {func(e *Evidence) { now := metav1.NewTime(seenAt); e.Copies["a"].Copy.SetDeletionTimestamp(&now) }, CopyLeaving, ""},
+		"on its way out": {func(e *Evidence) { now := metav1.NewTime(seenAt); e.Copies["a"].Copy.SetDeletionTimestamp(&now) }, v1beta1.CopyLeaving, ""},
 		"not placed there": {func(e *Evidence) {
 			e.Object.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"b":1}}`})
-		}, CopyLeaving, ""},
+		}, v1beta1.CopyLeaving, ""},
 		"pending, nothing there": {func(e *Evidence) {
 			e.Object.SetAnnotations(map[string]string{v1beta1.PlacementAnnotation: v1beta1.PlacementPending})
 			e.Copies["a"] = CopyAnswer{}
-		}, CopyNone, ""},
+		}, v1beta1.CopyNone, ""},
 		"the selector excludes it": {func(e *Evidence) {
 			e.Object.SetAnnotations(map[string]string{v1beta1.ClusterSelectorAnnotation: `[{"key":"tier","operator":"Exists"}]`})
 			e.Copies["a"] = CopyAnswer{}
-		}, CopyNone, ""},
-		"no right to look": {func(e *Evidence) { e.Copies["a"] = CopyAnswer{Err: errors.New("forbidden")} }, CopyUnreadable, "forbidden"},
+		}, v1beta1.CopyNone, ""},
+		"no right to look": {func(e *Evidence) { e.Copies["a"] = CopyAnswer{Err: errors.New("forbidden")} }, v1beta1.CopyUnreadable, "forbidden"},
 		"dead": {func(e *Evidence) {
 			e.Copies["a"], e.Clusters[0] = CopyAnswer{Err: errors.New("refused")}, clusterAt("a", time.Minute)
-		}, CopyUnreachable, "cluster is not ready for 60s: ClusterNotReachable: cluster is not reachable"},
+		}, v1beta1.CopyUnreachable, "cluster is not ready for 60s: ClusterNotReachable: cluster is not reachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := evidenceOf(settings(), config, clusterAt("a", 0))
@@ -217,7 +217,7 @@ func TestAFinishedJobWaitsForNothing(t *testing.T) {
 		t.Errorf("one that is complete waits for %q", got)
 	}
 	e.Object.Object["status"], e.Copies["a"] = copied.Object["status"], CopyAnswer{}
-	if c := Explain(e).Clusters[0]; c.WaitsFor != "" || c.Copy == CopyMissing {
+	if c := Explain(e).Clusters[0]; c.WaitsFor != "" || c.Copy == v1beta1.CopyMissing {
 		t.Errorf("one whose copy somebody deleted waits for %q", c.WaitsFor)
 	}
 }
@@ -255,7 +255,7 @@ func TestACopyThatCannotBeMadeSaysWhy(t *testing.T) {
 		Overrides:         []v1beta1.Override{{JSONPatch: []v1beta1.JSONPatchOperation{{Op: "remove", Path: "/data/none"}}}},
 	}}}
 	want := "policy p: spec.overrides[0].jsonPatch[0]: remove /data/none: there is nothing at that path"
-	if c := Explain(e).Clusters[0]; c.Copy != CopyMissing || c.WaitsFor != want {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyMissing || c.WaitsFor != want {
 		t.Errorf("%s, waits for %q; want missing, %q", c.Copy, c.WaitsFor, want)
 	}
 }
@@ -272,17 +272,17 @@ func TestADefinitionGoesWhereAPolicyNamesItsKind(t *testing.T) {
 	e.Policies = []*v1beta1.PlacementPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: v1beta1.PlacementPolicySpec{
 		ResourceSelectors: []v1beta1.ResourceSelector{{APIVersion: "example.com/v1", Kind: "Widget"}}}}}
 	e.Copies["a"] = CopyAnswer{Copy: e.desiredNow(e.Clusters[0]).Object.DeepCopy()}
-	if c := Explain(e).Clusters[0]; c.Copy != CopyInSync || c.Desired != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyInSync || c.Desired != 1 || !strings.Contains(c.Reasons[0], "a policy names the kind") {
 		t.Errorf("with a policy: %+v", c)
 	}
 	e.Copies["a"] = CopyAnswer{}
-	if c := Explain(e).Clusters[0]; c.Copy != CopyMissing || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyMissing || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
 		t.Errorf("not there yet: %s, waits for %q", c.Copy, c.WaitsFor)
 	}
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	e = evidenceOf(fromJSON(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"shop","name":"w"}}`), widgets, clusterAt("a", 0))
 	e.Copies["a"] = CopyAnswer{Err: apierrors.NewForbidden(widgets.GroupResource(), "w", errors.New(`User "system:serviceaccount:federation-system:federation-1"`))}
-	if c := Explain(e).Clusters[0]; c.Copy != CopyUnreadable || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyUnreadable || !strings.Contains(c.WaitsFor, "--custom-kinds widgets.example.com") {
 		t.Errorf("without the right: %s, waits for %q", c.Copy, c.WaitsFor)
 	}
 }
@@ -295,7 +295,7 @@ func TestTheFederationsAutoscalerDecides(t *testing.T) {
 	e.Autoscalers = []*unstructured.Unstructured{fromJSON(t, `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"namespace":"default","name":"web"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"web"}}}`)}
 	e.at("a", 5, 5)
 	e.at("a", 5, 5) // the present number is the desired one from now on
-	if c := Explain(e).Clusters[0]; c.Copy != CopyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "5 there by the cluster's autoscaler") {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "5 there by the cluster's autoscaler") {
 		t.Errorf("%s %q", c.Copy, c.Reasons)
 	}
 }
@@ -324,7 +324,7 @@ func TestAnAutoscalersNumberIsInSync(t *testing.T) {
 	e.Copies["a"].Copy.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: "kube-controller-manager", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 	}})
-	if c := Explain(e).Clusters[0]; c.Copy != CopyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "7 there by the cluster's autoscaler") {
+	if c := Explain(e).Clusters[0]; c.Copy != v1beta1.CopyInSync || !strings.Contains(strings.Join(c.Reasons, ";"), "7 there by the cluster's autoscaler") {
 		t.Errorf("%s %q", c.Copy, c.Reasons)
 	}
 }

@@ -31,7 +31,7 @@ type Status struct {
 	// DNSProviders are those that hold the zone; none if that is not published.
 	DNSProviders []v1beta1.DNSProvider `json:"dnsProviders,omitempty"`
 	// LoadBalancers are the federation's own; none if the user may not see their Leases.
-	LoadBalancers []LoadBalancer `json:"loadBalancers,omitempty"`
+	LoadBalancers []v1beta1.RegisteredLoadBalancer `json:"loadBalancers,omitempty"`
 	// Reasons counts the objects that are out of sync by their reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
 	// OutOfSync are the objects that are not as desired in all clusters, longest first.

@@ -18,7 +18,7 @@ import (
 func Install(scheme *runtime.Scheme) error {
 	internal := schema.GroupVersion{Group: v1beta1.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &v1beta1.Cluster{}, &v1beta1.ClusterList{}, &v1beta1.ClusterProxyOptions{},
-		&v1beta1.PlacementPolicy{}, &v1beta1.PlacementPolicyList{}, &v1beta1.FailoverReview{},
+		&v1beta1.PlacementPolicy{}, &v1beta1.PlacementPolicyList{}, &v1beta1.FailoverReview{}, &v1beta1.PlacementReview{},
 		&v1beta1.FailoverReadiness{}, &v1beta1.FailoverReadinessList{}, &v1beta1.DNSNameGrant{}, &v1beta1.DNSNameGrantList{},
 		&v1beta1.FailoverDrill{}, &v1beta1.FailoverDrillList{}, &v1beta1.FailoverDrillSchedule{}, &v1beta1.FailoverDrillScheduleList{})
 	if err := v1beta1.AddToScheme(scheme); err != nil {

@@ -18,6 +18,8 @@ var (
 	PoliciesResource = SchemeGroupVersion.WithResource("placementpolicies")
 	// FailoverReviewsResource is the resource of FailoverReviews.
 	FailoverReviewsResource = SchemeGroupVersion.WithResource("failoverreviews")
+	// PlacementReviewsResource is the resource of PlacementReviews.
+	PlacementReviewsResource = SchemeGroupVersion.WithResource("placementreviews")
 	// ReadinessResource is the resource of FailoverReadinesses.
 	ReadinessResource = SchemeGroupVersion.WithResource("failoverreadinesses")
 	// DNSNameGrantsResource is the resource of DNSNameGrants.
@@ -35,7 +37,7 @@ var (
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Cluster{}, &ClusterList{}, &ClusterProxyOptions{},
-		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{},
+		&PlacementPolicy{}, &PlacementPolicyList{}, &FailoverReview{}, &PlacementReview{}, &FailoverReadiness{}, &FailoverReadinessList{}, &DNSNameGrant{}, &DNSNameGrantList{},
 		&FailoverDrill{}, &FailoverDrillList{}, &FailoverDrillSchedule{}, &FailoverDrillScheduleList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -216,7 +216,7 @@ func TestKindsHaveListsAndResources(t *testing.T) {
 		plural, _ := meta.UnsafeGuessKindToResource(SchemeGroupVersion.WithKind(kind))
 		resources[plural.Resource] = true
 		list, listed := kinds[kind+"List"]
-		if stored := kind != "FailoverReview"; listed != stored {
+		if stored := !strings.HasSuffix(kind, "Review"); listed != stored {
 			t.Errorf("%s: it has a list: %t, want %t", kind, listed, stored)
 		}
 		if items, _ := fieldNamed(list, "Items"); listed && items.Type != reflect.SliceOf(of) {
@@ -224,7 +224,7 @@ func TestKindsHaveListsAndResources(t *testing.T) {
 		}
 	}
 	named := map[string]bool{}
-	for _, of := range []schema.GroupVersionResource{ClustersResource, PoliciesResource, FailoverReviewsResource, ReadinessResource,
+	for _, of := range []schema.GroupVersionResource{ClustersResource, PoliciesResource, FailoverReviewsResource, PlacementReviewsResource, ReadinessResource,
 		DNSNameGrantsResource, FailoverDrillsResource, DrillSchedulesResource} {
 		if of.GroupVersion() != SchemeGroupVersion {
 			t.Errorf("%s is of another group or version", of)

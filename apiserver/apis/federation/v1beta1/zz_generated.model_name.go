@@ -41,6 +41,11 @@ func (in ClusterDrainStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.ClusterExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterFailover) OpenAPIModelName() string {
 	return "federation.v1beta1.ClusterFailover"
 }
@@ -88,6 +93,11 @@ func (in ClusterStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterTopology) OpenAPIModelName() string {
 	return "federation.v1beta1.ClusterTopology"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CrossClusterExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.CrossClusterExplanation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -213,6 +223,16 @@ func (in DrillWindows) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DrillWorkloads) OpenAPIModelName() string {
 	return "federation.v1beta1.DrillWorkloads"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ExplainedEvent) OpenAPIModelName() string {
+	return "federation.v1beta1.ExplainedEvent"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ExplainedJobRound) OpenAPIModelName() string {
+	return "federation.v1beta1.ExplainedJobRound"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -411,6 +431,31 @@ func (in PlacementPolicyStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementReview) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementReviewSpec) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlacementReviewStatus) OpenAPIModelName() string {
+	return "federation.v1beta1.PlacementReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PoolExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.PoolExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PropagationProblem) OpenAPIModelName() string {
+	return "federation.v1beta1.PropagationProblem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReadinessDrill) OpenAPIModelName() string {
 	return "federation.v1beta1.ReadinessDrill"
 }
@@ -451,6 +496,11 @@ func (in Referrer) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RegisteredLoadBalancer) OpenAPIModelName() string {
+	return "federation.v1beta1.RegisteredLoadBalancer"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ReplicaChange) OpenAPIModelName() string {
 	return "federation.v1beta1.ReplicaChange"
 }
@@ -476,8 +526,18 @@ func (in RolloutPolicy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RouteExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.RouteExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RouteLoss) OpenAPIModelName() string {
 	return "federation.v1beta1.RouteLoss"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RoutesExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.RoutesExplanation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -496,11 +556,31 @@ func (in ServiceIngresses) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SharesExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.SharesExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SliceExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.SliceExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SpreadConstraint) OpenAPIModelName() string {
 	return "federation.v1beta1.SpreadConstraint"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TargetExplanation) OpenAPIModelName() string {
+	return "federation.v1beta1.TargetExplanation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UnschedulablePods) OpenAPIModelName() string {
 	return "federation.v1beta1.UnschedulablePods"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UntoldCluster) OpenAPIModelName() string {
+	return "federation.v1beta1.UntoldCluster"
 }

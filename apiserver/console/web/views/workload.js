@@ -71,7 +71,7 @@ export function explanation(state, x) {
   return html`${numbers(x)}
     ${x.asking ? html`<p class="hint" role="status">Clusters that have not answered yet are still being asked.</p>` : nothing}
     ${x.deleting ? html`<p class="failure">It is being deleted.</p>` : nothing}${x.pending ? html`<p class="failure">Where it goes is yet to be decided.</p>` : nothing}
-    ${x.notPropagated ? html`<p class="failure">${badge("held", x.notPropagated.Reason)} ${x.notPropagated.Message}</p>` : nothing}
+    ${x.notPropagated ? html`<p class="failure">${badge("held", x.notPropagated.reason)} ${x.notPropagated.message}</p>` : nothing}
     ${(x.notes ?? []).map((n) => html`<p class="remark">${n}</p>`)}
     ${x.clusters.length ? clusters(state, x) : empty("No cluster has joined yet.")}${slices(state, x.crossCluster)}${decisions(state, x)}`;
 }
