@@ -27,12 +27,15 @@ type program struct {
 	name string
 	user string // numbers, so that a kubelet sees that it is not root
 	web  bool   // it calls services of the web: identity providers, clouds
+	most int64  // bytes that an image of it may have, compressed
 }
 
 const nobody = "65532:65532"
 
 // programs are all of them. The node agent has the capability NET_ADMIN, which only root gets.
-var programs = []program{{"federation", nobody, true}, {"federation-agent", nobody, true}, {"federation-dns", nobody, true}, {"federation-lb", nobody, true}, {"federation-nodeagent", "0:0", false}}
+var programs = []program{
+	{"federation", nobody, true, 45e6}, {"federation-agent", nobody, true, 25e6}, {"federation-dns", nobody, true, 25e6}, {"federation-lb", nobody, true, 25e6}, {"federation-nodeagent", "0:0", false, 25e6},
+}
 
 // release is what all images of one have in common.
 type release struct{ version, revision string }
@@ -120,6 +123,13 @@ func (r release) image(p program, b build) (v1.Image, error) {
 	layer, err := layerOf(files)
 	if err != nil {
 		return nil, err
+	}
+	size, err := layer.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > p.most {
+		return nil, fmt.Errorf("the image for %s has %.1f MB, compressed: must have at most %.0f", b.platform, float64(size)/1e6, float64(p.most)/1e6)
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	if image, err = mutate.AppendLayers(image, layer); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,10 @@ func TestTheSameProgramsGiveTheSameArchive(t *testing.T) {
 	}
 }
 
-// TestWhatAnImageHas: the program, the authorities of the web where it needs them, the user by number, and nothing else.
+// noise is what cannot be compressed.
+var noise [26e6]byte
+
+// TestWhatAnImageHas: not more bytes than it may have; the program, the authorities of the web where it needs them, the user by number, and nothing else.
 func TestWhatAnImageHas(t *testing.T) {
 	dir := programsIn(t, "")
 	for _, p := range programs {
@@ -83,6 +87,16 @@ func TestWhatAnImageHas(t *testing.T) {
 	}
 	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(authorities()) || strings.Count(string(authorities()), "BEGIN CERTIFICATE") < 50 {
 		t.Error("there are too few authorities of the web")
+	}
+	if _, err := rand.NewChaCha8([32]byte{}).Read(noise[:]); err != nil {
+		t.Fatal(err)
+	}
+	large := build{v1.Platform{OS: "linux", Architecture: "arm64"}, programsIn(t, string(noise[:]))}
+	if _, err := test.image(programs[0], large); err != nil {
+		t.Errorf("%s of 26 MB: %v", programs[0].name, err)
+	}
+	if _, err := test.image(programs[1], large); err == nil || !strings.Contains(err.Error(), "must have at most 25") {
+		t.Errorf("%s of 26 MB: %v", programs[1].name, err)
 	}
 	if _, err := test.image(programs[0], build{dir: t.TempDir()}); err == nil {
 		t.Error("an image without its program is made")

@@ -4,7 +4,9 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,4 +48,57 @@ func TestARealProgramIsRead(t *testing.T) {
 	if b := billOf(info, "v0"); len(b.Components) == 0 || !strings.HasPrefix(b.Components[0].PURL, "pkg:golang/stdlib@1.") {
 		t.Errorf("got %+v", b.Components)
 	}
+}
+
+// TestEachModuleIsNamed: what the Go tool says a program is made of is in its bill, module by module, with the version that is linked.
+func TestEachModuleIsNamed(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range append([]string{self}, built(t)...) {
+		said, err := exec.Command("go", "version", "-m", program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := buildinfo.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := []string{"stdlib " + strings.TrimPrefix(info.GoVersion, "go")}, []string{}
+		for line := range strings.Lines(string(said)) {
+			fields := strings.Fields(line)
+			if len(fields) > 2 && fields[0] == "=>" { // it replaces the one before
+				want = want[:len(want)-1]
+			}
+			if len(fields) > 2 && (fields[0] == "dep" || fields[0] == "=>") {
+				want = append(want, fields[1]+" "+fields[2])
+			}
+		}
+		for _, c := range billOf(info, "v0").Components {
+			got = append(got, c.Name+" "+c.Version)
+		}
+		slices.Sort(want)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: the bill has %q, and the program is made of %q", program, got, want)
+		}
+		t.Logf("%s: %d modules", program, len(want)-1)
+	}
+}
+
+// built are the programs that make build has made; none if it has not.
+func built(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, name := range []string{"federation", "federation-agent", "federation-dns", "federation-lb", "federation-nodeagent", "kubectl-federation"} {
+		if file := "../../_output/bin/" + name; exists(file) {
+			all = append(all, file)
+		}
+	}
+	return all
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
