@@ -144,6 +144,9 @@ func (f *Fleet) turn() {
 			establish(f.Federation, f.user)
 			seen = v
 		}
+		if f.hearsNothing() {
+			f.laws.unheard(now)
+		}
 		if v := f.sum(); v != stood {
 			f.noteFirst()
 			f.failures = append(f.failures, f.instant(now)...)

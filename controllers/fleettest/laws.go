@@ -92,7 +92,7 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			f.tally.check("law of ready replicas")
-			want := f.laws.want(key, f.askedFor(key, u, now), now, f.hearsNothing())
+			want := f.laws.want(key, f.askedFor(key, u, now), now)
 			before, is := f.laws.ready[key], f.readyOf(key, u, now)
 			was := f.laws.known(key, before.sum, now)
 			f.laws.ready[key] = is
@@ -214,13 +214,21 @@ func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
 	return append(f.movedHome(u.GetName(), before, p, now), f.leftVolumes(u, before, p)...)
 }
 
+// unheard notes that some process hears nothing: what has been asked for lately it has yet to hear. It is called at each tick, also at those at
+// which nothing changes.
+func (l *laws) unheard(now time.Time) {
+	for k, a := range l.asked {
+		if !now.After(a.until) {
+			a.until = now.Add(hearing)
+			l.asked[k] = a
+		}
+	}
+}
+
 // want is how many replicas a workload must have by what all have heard: the least of the last while, which lasts as long as some process hears
 // nothing.
-func (l *laws) want(k workloadKey, n int, now time.Time, unheard bool) int {
+func (l *laws) want(k workloadKey, n int, now time.Time) int {
 	a := l.asked[k]
-	if unheard && !now.After(a.until) {
-		a.until = now.Add(hearing)
-	}
 	switch {
 	case n > a.now && !now.After(a.until):
 		a.least = min(a.least, a.now)

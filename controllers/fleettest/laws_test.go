@@ -114,6 +114,28 @@ func TestLostAddressIsSeen(t *testing.T) {
 	})
 }
 
+// What is asked for counts when the federation can have heard of it, also if nothing changes in the meantime.
+func TestTakenReplicasAreSeen(t *testing.T) {
+	begun(t, func(p *player) {
+		resize := func(n int) {
+			t.Helper()
+			send := p.Member("a").Wire.dial(sender{process: 1}).Resource(replicaSets).Namespace("default")
+			if _, err := send.Patch(p.ctx, "web", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p.Pass(time.Second)
+		}
+		run(t, p, "processes 0", "fed watch silent", "scale rs/web 4", "wait 20s", "scale rs/web 9", "wait 1m")
+		resize(0)
+		if err := p.Failures(); err != nil {
+			t.Errorf("nobody can have heard that 9 are asked for: %v", err)
+		}
+		run(t, p, "fed well", "processes 1", "settle", "processes 0", "wait 1m")
+		resize(0)
+		breaks(t, p, "law of ready replicas")
+	})
+}
+
 func TestMovingOffTheWellIsSeen(t *testing.T) {
 	begun(t, func(p *player) {
 		run(t, p, "fed watch silent") // or it is put right before the law has seen it
