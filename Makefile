@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -131,6 +131,11 @@ bench: build ## measure beside a bare client in the same run, into docs/performa
 
 bench-readiness: ## measure what standing readiness costs and how soon it tells, at 1,000 clusters and 10,000 workloads, for an hour or so [FLAGS="--clusters 100 --for 30m"]
 	@go run ./hack/benchreadiness $(FLAGS)
+
+bench-console: build ## measure the console: loads at 1,000 clusters and 10,000 objects, ten minutes of 50 changes a second, an hour with the API restarted ten times; times are judged, so nothing else should run
+	@hack/install-tools.sh tests
+	@go test ./hack/consoletest -run 'TestThousandClusters|TestASilentMember' -count 1 -v -timeout 30m -events-for 10m -judge-times
+	@go test ./hack/consoletest -run TestThePageCatchesUp -count 1 -v -timeout 90m -watch-for 1h -restarts 10
 
 bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md
 	@hack/install-tools.sh bench-dns

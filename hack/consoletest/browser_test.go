@@ -88,10 +88,10 @@ func (b *browser) chromium() *chromium {
 // open opens an address.
 func (b *browser) open(address string) { b.t.Helper(); must(b.t, b.navigate(address)) }
 
-// show shows a page of the console that is open: what comes behind #.
+// show shows a page of the console that is open, and waits until the page has taken it up: what comes behind #.
 func (b *browser) show(hash string) {
 	b.t.Helper()
-	b.eval(fmt.Sprintf("void (location.hash = %s)", quote(hash)), nil)
+	b.eval(fmt.Sprintf("new Promise((done) => { location.hash = %s; requestAnimationFrame(() => requestAnimationFrame(() => done())) })", quote(hash)), nil)
 }
 
 func quote(text string) string {
@@ -116,17 +116,16 @@ func (b *browser) text() (text string) {
 	return text
 }
 
-// wait waits until an expression is true.
+// wait waits until an expression is true. One that cannot be evaluated may be so later: the first address leads to another one.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		var is bool
-		b.eval("Boolean("+expression+")", &is)
-		if is {
+		is, err := b.evaluate("Boolean(" + expression + ").toString()")
+		if is == "true" {
 			return
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("not true within 20s: %s\nthe page:\n%s\nfaults: %v", expression, b.text(), b.notes.faults)
+			b.t.Fatalf("not true within 20s: %s (%v)\nthe page:\n%s\nfaults: %v", expression, err, b.text(), b.notes.faults)
 		}
 	}
 }

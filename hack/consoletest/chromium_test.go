@@ -51,7 +51,7 @@ func startChromium(t *testing.T, l look, trusted []*x509.Certificate, n *notes) 
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("no-proxy-server", true), chromedp.Flag("ignore-certificate-errors-spki-list", strings.Join(keys, ",")))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(allocator)
-	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute+max(*watchFor, *eventsFor))
 	c.ctx, c.cancel = ctx, sync.OnceFunc(func() { cancel(); closeTab(); end() })
 	t.Cleanup(c.cancel)
 	must(t, chromedp.Listen(ctx, c.note), chromedp.Do(ctx, chromedp.EmulateViewport(l.width, l.height)))
@@ -137,16 +137,19 @@ func asOneKey(events []*input.DispatchKeyEventParams) []*input.DispatchKeyEventP
 }
 
 // busy returns for how many ms of CPU time the page's main thread has worked.
-func (b *browser) busy() float64 {
+func (b *browser) busy() float64 { b.t.Helper(); return b.metric("TaskDuration") * 1000 }
+
+// metric returns one of the figures that the browser keeps of a page.
+func (b *browser) metric(name string) float64 {
 	b.t.Helper()
 	metrics, err := chromedp.Call(b.chromium().ctx, performance.GetMetrics, cdp.Empty{})
 	must(b.t, err)
 	for _, m := range metrics.Metrics {
-		if m.Name == "TaskDuration" {
-			return m.Value * 1000
+		if m.Name == name {
+			return m.Value
 		}
 	}
-	b.t.Fatal("the browser does not say how busy the page is")
+	b.t.Fatalf("the browser does not say its %s", name)
 	return 0
 }
 

@@ -36,22 +36,6 @@ func (f *fleet) drilled(name string, ended time.Time) error {
 	}, v1beta1.FailoverDrillsResource)
 }
 
-// hostileDrill makes a drill whose texts would do harm if they were taken for markup or a script, and whose numbers make no sense.
-func (f *fleet) hostileDrill(payloads []string) error {
-	d := &v1beta1.FailoverDrill{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}, ObjectMeta: metav1.ObjectMeta{Name: "hostile"},
-		Spec: v1beta1.FailoverDrillSpec{Scope: v1beta1.FailoverDrillScope{Clusters: []string{"a-a-00"}}, Method: v1beta1.DrillShift, Reason: payloads[0]},
-	}
-	at := metav1.NewMicroTime(time.Now())
-	return f.withStatus(f.admin, unstructuredOf(d), v1beta1.FailoverDrillStatus{
-		Phase: v1beta1.DrillFinished, Outcome: v1beta1.DrillOutcome(payloads[1]), Message: payloads[2], Clusters: payloads, Report: &v1beta1.DrillReport{
-			Marks: v1beta1.DrillMarks{Injected: &at, Recovering: new(metav1.NewMicroTime(at.Add(-time.Hour))), Failback: map[string]metav1.MicroTime{payloads[3]: at}}, LeftBehind: payloads[4:5],
-			Prediction: v1beta1.DrillPrediction{Differences: payloads[5:], Moves: []v1beta1.ReplicaMove{{Kind: payloads[6], Name: payloads[7]}}}, Objectives: []v1beta1.DrillObjective{{Name: payloads[0]}},
-			Samples: []v1beta1.DrillSample{{AfterMilliseconds: -5, Ready: -1}, {AfterMilliseconds: 1 << 60, Ready: 1 << 60, InScope: -7}, {AfterMilliseconds: 3}},
-		},
-	}, v1beta1.FailoverDrillsResource)
-}
-
 // longReport is what was measured of a drill whose fault was at a time.
 func longReport(fault time.Time) *v1beta1.DrillReport {
 	at := func(ms int) *metav1.MicroTime {

@@ -87,13 +87,18 @@ func (f *fleet) put(c *v1beta1.Cluster) error {
 		if _, err := f.admin.Resource(v1beta1.ClustersResource).Create(context.Background(), unstructuredOf(c), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		patch, err := json.Marshal(map[string]any{"status": c.Status})
-		if err != nil {
-			return err
-		}
-		_, err = f.controllers.Resource(v1beta1.ClustersResource).Patch(context.Background(), c.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-		return err
+		return f.change(c)
 	})
+}
+
+// change gives a Cluster that exists its status.
+func (f *fleet) change(c *v1beta1.Cluster) error {
+	patch, err := json.Marshal(map[string]any{"status": c.Status})
+	if err != nil {
+		return err
+	}
+	_, err = f.controllers.Resource(v1beta1.ClustersResource).Patch(context.Background(), c.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
 }
 
 func retryOnce(do func() error) error {
@@ -105,6 +110,15 @@ func retryOnce(do func() error) error {
 
 // deployment makes a Deployment of as many replicas as the placement has.
 func (f *fleet) deployment(namespace, name string, placement map[string]int64, why string) error {
+	d, placed := deploymentOf(namespace, name, placement, why)
+	if _, err := f.kube.AppsV1().Deployments(namespace).Create(context.Background(), d, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return f.annotate(appsv1.SchemeGroupVersion.WithResource("deployments"), namespace, name, v1beta1.PlacementAnnotation, placed)
+}
+
+// deploymentOf returns a Deployment of as many replicas as the placement has, and what the federation writes of the placement.
+func deploymentOf(namespace, name string, placement map[string]int64, why string) (d *appsv1.Deployment, placed string) {
 	replicas := int32(0)
 	for _, n := range placement {
 		replicas += int32(n)
@@ -114,16 +128,40 @@ func (f *fleet) deployment(namespace, name string, placement map[string]int64, w
 		p.History[0].Changes = append(p.History[0].Changes, v1beta1.PlacementChange{Cluster: cluster, To: n})
 	}
 	labels := map[string]string{"app": "web"}
-	d := &appsv1.Deployment{
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
 		}},
+	}, p.String()
+}
+
+// teams is how many namespaces objects are made in.
+const teams = 100
+
+// objects makes n objects: namespaces, and Deployments in them, each in three of as many clusters.
+func (f *fleet) objects(n, clusters int) error {
+	for i := range teams {
+		if err := f.namespace(fmt.Sprintf("team-%02d", i)); err != nil {
+			return err
+		}
 	}
-	if _, err := f.kube.AppsV1().Deployments(namespace).Create(context.Background(), d, metav1.CreateOptions{}); err != nil {
-		return err
+	group := &errgroup.Group{}
+	group.SetLimit(32)
+	for i := range n - teams {
+		group.Go(func() error {
+			placement := map[string]int64{}
+			for j := range 3 {
+				placement[member((i+j*clusters/3)%clusters, clusters).Name] = int64(1 + i%5)
+			}
+			d, placed := deploymentOf(fmt.Sprintf("team-%02d", i%teams), fmt.Sprintf("service-%05d", i), placement, "created")
+			d.Annotations = map[string]string{v1beta1.PlacementAnnotation: placed}
+			_, err := f.controllers.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace(d.Namespace).Create(context.Background(), unstructuredOf(d), metav1.CreateOptions{})
+			return err
+		})
 	}
-	return f.annotate(appsv1.SchemeGroupVersion.WithResource("deployments"), namespace, name, v1beta1.PlacementAnnotation, p.String())
+	return group.Wait()
 }
 
 // info publishes the federation's configuration, as its controllers do.

@@ -6,7 +6,8 @@ import {counts, hashOf, maxProblems, places, problems, readinessOf} from "../sta
 import {count, number} from "../words.js";
 import {badge, cli, empty, failure, glyph, loading, since, title} from "./parts.js";
 
-const about = (c) => `${c.name}: ${c.word}, weight ${c.weight} in DNS`;
+/** What a cell says of its cluster. */
+export const about = (c) => `${c.name}: ${c.word}, weight ${c.weight} in DNS`;
 
 const cell = (c, focused) => html`<div role="gridcell" class="cell" data-name=${c.name} tabindex=${focused ? 0 : -1} title=${about(c)} aria-label=${about(c)}>${glyph(c.key, c.weight === 0)}</div>`;
 
