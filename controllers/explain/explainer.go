@@ -25,7 +25,7 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// Explainer answers PlacementReviews in the apiserver's process. What it says of the federation's objects it reads as the caller; Clusters and the
+// Explainer answers PlacementReviews in the apiserver's process. The object, and others that explain it, it reads as the caller; Clusters, policies and the
 // copies of the object that the caller may get, as the federation.
 type Explainer struct {
 	own     atomic.Pointer[access]
@@ -96,7 +96,7 @@ func (x *Explainer) review(ctx context.Context, a *access, caller rest.Impersona
 	if of := object.GetLabels()[v1beta1.RevisionOfLabel]; of != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %q stays at the federation: it is a revision of a %s, which is what goes to clusters", s.Resource, s.Name, of))
 	}
-	key := fmt.Sprintf("%+v %s %s %s", caller, resource, object.GetUID(), timeout)
+	key := fmt.Sprintf("%q %s %s %s", caller, resource, object.GetUID(), timeout)
 	status, err := x.answers.of(ctx, key, object.GetNamespace(), func(ctx context.Context) (*v1beta1.PlacementReviewStatus, error) {
 		seen := sight{user: user, own: a.own, members: client.NewMembers(a.members, timeout)}
 		e, err := seen.gather(ctx, resource, object)

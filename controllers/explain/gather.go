@@ -24,8 +24,8 @@ import (
 	propagationplan "federation/controllers/propagation/plan"
 )
 
-// sight is who reads what of a federation. The user reads what it has for them; what nobody but the federation need read, Clusters, what it
-// publishes of itself and the copies of that one object, is read as the federation, for users who may not.
+// sight is who reads what of a federation. The user reads what it has for them; what decides about that one object, Clusters, the
+// policies of its namespace and what the federation publishes of itself, and its copies are read as the federation, for users who may not.
 type sight struct {
 	user, own *client.Federation
 	members   *client.Members
@@ -40,7 +40,7 @@ func (s *sight) gather(ctx context.Context, resource schema.GroupVersionResource
 	if e.Confined, err = s.mayNotListClusters(ctx); err != nil {
 		return e, err
 	}
-	if e.Policies, err = s.user.Policies(ctx, object.GetNamespace()); err != nil && !apierrors.IsForbidden(err) {
+	if e.Policies, err = s.own.Policies(ctx, object.GetNamespace()); err != nil {
 		return e, err
 	}
 	if e.UID, err = s.own.UID(ctx); err != nil {
