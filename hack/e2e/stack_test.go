@@ -132,14 +132,7 @@ func connect(kubeconfig string) (c cluster, err error) {
 // signal sends a signal to the process whose id a file holds.
 func (s *stack) signal(t *testing.T, sig syscall.Signal, pidFile ...string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{s.dir}, pidFile...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid < 2 {
-		t.Fatalf("pid %q", text)
-	}
+	pid := s.pid(t, pidFile...)
 	if err := syscall.Kill(pid, sig); err != nil {
 		t.Fatalf("signal %v to %v: %v", sig, pidFile, err)
 	}
@@ -149,6 +142,20 @@ func (s *stack) signal(t *testing.T, sig syscall.Signal, pidFile ...string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// pid is the process id that a file holds.
+func (s *stack) pid(t *testing.T, file ...string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{s.dir}, file...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 2 {
+		t.Fatalf("pid %q", text)
+	}
+	return pid
 }
 
 // stop freezes a member until the returned function, or the test's end, lets it go on.
