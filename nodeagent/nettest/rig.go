@@ -14,6 +14,8 @@ import (
 type Rig struct {
 	Nodes   [2]*Node
 	Outside *Host
+
+	wire *Host
 }
 
 // Node is a host that has pods and forwards.
@@ -42,7 +44,7 @@ func New(t testing.TB) *Rig {
 	wire := newHost(t, "wire")
 	must(t, "bridge", wire.links.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "wire"}}))
 	wire.up(t, "wire")
-	r := &Rig{}
+	r := &Rig{wire: wire}
 	for i := range r.Nodes {
 		r.Nodes[i] = newNode(t, wire, i)
 	}
@@ -58,6 +60,17 @@ func New(t testing.TB) *Rig {
 		n.route(t, everyV6, r.Outside.V6, "")
 	}
 	return r
+}
+
+// Neighbour adds a host to the wire, which forwards: 192.0.2.NUMBER.
+func (r *Rig) Neighbour(t testing.TB, name string, number int) *Host {
+	t.Helper()
+	h := newHost(t, name)
+	for _, name := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
+		h.sysctl(t, name, "1")
+	}
+	plug(t, r.wire, h, number)
+	return h
 }
 
 func newNode(t testing.TB, wire *Host, i int) *Node {

@@ -51,7 +51,7 @@ func (w *Writer) Blackhole(_ context.Context, until time.Time) error {
 		return nil
 	}
 	if err := w.socket.Commit(&b); err != nil {
-		return fmt.Errorf("writing tables %s: set %s: %w", TableName, dark, err)
+		return fmt.Errorf("writing tables %s: set %s: %w", w.name, dark, err)
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func TestWithoutTheFlagThereIsNoRule(t *testing.T) {
 	node.Blackhole = false
 	b.Model.SetNode(node)
 	b.Sync(t)
-	if k, err := read(b.w.socket, families[0]); err != nil || k.chains["outside-prerouting"] != nil {
+	if k, err := read(b.w.socket, TableName, families[0]); err != nil || k.chains["outside-prerouting"] != nil {
 		t.Errorf("the chain is there: %v, %v", k.chains["outside-prerouting"], err)
 	}
 	b.served()

@@ -30,19 +30,19 @@ type kernelChain struct {
 
 const attempts = 5 // to read while others write
 
-// read reads a table from the kernel.
-func read(s *nfnetlink.Socket, family uint8) (*kernel, error) {
+// read reads the table of a name from the kernel.
+func read(s *nfnetlink.Socket, name string, family uint8) (*kernel, error) {
 	for range attempts {
 		k := &kernel{chains: map[string]*kernelChain{}, sets: map[string]definition{}, elements: map[entry]string{}}
-		err := k.read(s, family)
+		err := k.read(s, name, family)
 		if err == nil || !errors.Is(err, nfnetlink.ErrInterrupted) {
 			return k, err
 		}
 	}
-	return nil, fmt.Errorf("reading table %s: %w %d times", TableName, nfnetlink.ErrInterrupted, attempts)
+	return nil, fmt.Errorf("reading table %s: %w %d times", name, nfnetlink.ErrInterrupted, attempts)
 }
 
-func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
+func (k *kernel) read(s *nfnetlink.Socket, name string, family uint8) error {
 	for _, part := range []struct {
 		kind int
 		name int // the attribute that names the table
@@ -56,13 +56,13 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 		var b nfnetlink.Batch
 		b.Begin(messageType(part.kind), 0, family)
 		if part.kind == unix.NFT_MSG_GETRULE || part.kind == unix.NFT_MSG_GETSET {
-			b.String(part.name, TableName)
+			b.String(part.name, name)
 		}
 		if err := s.Dump(&b, func(_ uint8, a []byte) {
 			switch trimZero(nfnetlink.Attribute(a, part.name)) {
-			case TableName:
+			case name:
 				part.take(a)
-			case standInName:
+			case standInOf(name):
 				k.standIn = true
 			}
 		}); err != nil && !errors.Is(err, syscall.ENOENT) {
@@ -72,15 +72,15 @@ func (k *kernel) read(s *nfnetlink.Socket, family uint8) error {
 			return nil
 		}
 	}
-	return k.readElements(s, family)
+	return k.readElements(s, name, family)
 }
 
-func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
+func (k *kernel) readElements(s *nfnetlink.Socket, table string, family uint8) error {
 	for name := range k.sets {
 		if name == affinity || name == dark { // filled by packets, or expired by the kernel itself
 			continue
 		}
-		if err := readSet(s, family, name, func(key, value string) { k.elements[entry{name, key}] = value }); err != nil {
+		if err := readSet(s, table, family, name, func(key, value string) { k.elements[entry{name, key}] = value }); err != nil {
 			return err
 		}
 	}
@@ -88,10 +88,10 @@ func (k *kernel) readElements(s *nfnetlink.Socket, family uint8) error {
 }
 
 // readSet calls each with the elements of a set; a missing set has none.
-func readSet(s *nfnetlink.Socket, family uint8, name string, each func(key, value string)) error {
+func readSet(s *nfnetlink.Socket, table string, family uint8, name string, each func(key, value string)) error {
 	var b nfnetlink.Batch
 	b.Begin(messageType(unix.NFT_MSG_GETSETELEM), 0, family)
-	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, TableName)
+	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, table)
 	b.String(unix.NFTA_SET_ELEM_LIST_SET, name)
 	err := s.Dump(&b, func(_ uint8, a []byte) {
 		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) { each(parseElement(e)) })

@@ -46,7 +46,7 @@ func (x *transaction) serveMeanwhile(want []item) {
 
 func (x *transaction) standIn(step *nfnetlink.Batch) *transaction {
 	t := *x.t
-	t.name = standInName
+	t.name = standInOf(t.name)
 	return &transaction{t: &t, steps: x.steps, batch: step, first: step}
 }
 

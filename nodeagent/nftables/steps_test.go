@@ -87,17 +87,17 @@ func TestATableIsReplacedWhileAnotherServes(t *testing.T) {
 	}
 	serves, replaced := map[string]bool{TableName: true}, 0
 	for i, b := range k.transactions(events, &seen) {
-		for name, other := range map[string]string{TableName: standInName, standInName: TableName} {
+		for name, other := range map[string]string{TableName: standInOf(TableName), standInOf(TableName): TableName} {
 			if b.goes[name] > 0 && !serves[other] {
 				t.Errorf("transaction %d takes %s away while %s does not serve", i, name, other)
 			}
 			replaced += b.goes[TableName]
 		}
-		for _, name := range []string{TableName, standInName} {
+		for _, name := range []string{TableName, standInOf(TableName)} {
 			serves[name] = b.serves[name] || serves[name] && b.goes[name] == 0
 		}
 	}
-	if replaced == 0 || !serves[TableName] || serves[standInName] || strings.Contains(k.nft("list", "tables"), standInName) {
+	if replaced == 0 || !serves[TableName] || serves[standInOf(TableName)] || strings.Contains(k.nft("list", "tables"), standInOf(TableName)) {
 		t.Errorf("%d tables replaced; at the end serve %v and are there:\n%s", replaced, serves, k.nft("list", "tables"))
 	}
 }
@@ -106,9 +106,9 @@ func TestATableIsReplacedWhileAnotherServes(t *testing.T) {
 func TestAStandInThatWasLeft(t *testing.T) {
 	k := newKernel(t)
 	k.sync()
-	k.nft("add", "table", "ip", standInName)
+	k.nft("add", "table", "ip", standInOf(TableName))
 	k.sync()
-	if tables := k.nft("list", "tables"); strings.Contains(tables, standInName) {
+	if tables := k.nft("list", "tables"); strings.Contains(tables, standInOf(TableName)) {
 		t.Errorf("it is there:\n%s", tables)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"federation/nodeagent/ruleset"
 )
 
-// TableName is that of both tables.
+// TableName is that of both tables of the node agent.
 const TableName = "federation"
 
-// standInName is the name of a table that serves while ours is replaced.
-const standInName = TableName + "-meanwhile"
+// standInOf is the name of a table that serves while the one of a name is replaced.
+func standInOf(name string) string { return name + "-meanwhile" }
 
 // table is what we have in the kernel for one family.
 type table struct {
@@ -31,9 +31,9 @@ type table struct {
 	shared  map[entry]int            // how many times Services have what several may have
 }
 
-func newTable(family uint8, node *ruleset.Node) *table {
+func newTable(name string, family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
-	t := &table{name: TableName, family: family, words: 1, pods: node.Pods.OfFamily(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
+	t := &table{name: name, family: family, words: 1, pods: node.Pods.OfFamily(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
 		federated: node.Federated, blackhole: node.Blackhole, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4

@@ -17,6 +17,7 @@ import (
 
 // Writer keeps the kernel's tables in line with a ruleset. It is for one goroutine at a time, except Watch.
 type Writer struct {
+	name   string // of both tables
 	socket *nfnetlink.Socket
 	events *nfnetlink.Events
 	tables [2]*table // IPv4, IPv6
@@ -34,7 +35,10 @@ type portKey struct {
 func keyOf(p *ruleset.Port) portKey { return portKey{p.ID, p.IPv6} }
 
 // New opens the kernel in the network namespace of the thread. It takes CAP_NET_ADMIN.
-func New() (*Writer, error) {
+func New() (*Writer, error) { return NewNamed(TableName) }
+
+// NewNamed is New for tables of another name, so that a program which is not the node agent leaves the agent's alone.
+func NewNamed(name string) (*Writer, error) {
 	s, err := nfnetlink.Dial()
 	if err != nil {
 		return nil, err
@@ -44,7 +48,7 @@ func New() (*Writer, error) {
 		s.Close()
 		return nil, err
 	}
-	return &Writer{socket: s, events: events}, nil
+	return &Writer{name: name, socket: s, events: events}, nil
 }
 
 // Close leaves the tables as they are.
@@ -62,7 +66,7 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 	for {
 		ours := false
 		err := w.events.Next(func(_ int, attributes []byte) { // in all of them the table is the first attribute
-			ours = ours || trimZero(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == TableName
+			ours = ours || trimZero(nfnetlink.Attribute(attributes, unix.NFTA_TABLE_NAME)) == w.name
 		})
 		switch {
 		case ctx.Err() != nil:
@@ -82,7 +86,7 @@ func (w *Writer) Watch(ctx context.Context, lost func()) error {
 func (w *Writer) Cleanup(context.Context) error {
 	var b nfnetlink.Batch
 	for _, family := range families {
-		for _, name := range []string{TableName, standInName} {
+		for _, name := range []string{w.name, standInOf(w.name)} {
 			(&transaction{t: &table{name: name, family: family}, batch: &b}).remove()
 		}
 	}
@@ -117,11 +121,11 @@ func (w *Writer) sync(node *ruleset.Node, ports []*ruleset.Port, replace bool) e
 	var tables [2]*table
 	states := make(map[portKey]*state, len(ports))
 	for i, family := range families {
-		have, err := read(w.socket, family)
+		have, err := read(w.socket, w.name, family)
 		if err != nil {
-			return fmt.Errorf("reading table %s: %w", TableName, err)
+			return fmt.Errorf("reading table %s: %w", w.name, err)
 		}
-		tables[i] = newTable(family, node)
+		tables[i] = newTable(w.name, family, node)
 		var want []item
 		for _, p := range ports {
 			if p.IPv6 == (family == unix.NFPROTO_IPV6) {
@@ -185,7 +189,7 @@ func (w *Writer) commit(todo *steps) (n uint32, err error) {
 			continue
 		}
 		if err := w.socket.Commit(b); err != nil {
-			return n, fmt.Errorf("writing tables %s: %w", TableName, err)
+			return n, fmt.Errorf("writing tables %s: %w", w.name, err)
 		}
 		w.wrote += b.Len()
 		n++
