@@ -1,8 +1,10 @@
 package nettest
 
 import (
+	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"time"
@@ -29,4 +31,14 @@ func (h *Host) AskOnce(to netip.AddrPort) (got Answer, err error) {
 func (h *Host) DialWithin(to netip.AddrPort, limit time.Duration) (c net.Conn, err error) {
 	err = h.Do(func() (err error) { c, err = net.DialTimeout("tcp", to.String(), limit); return err })
 	return c, err
+}
+
+// GetWithin asks an HTTP server over a new connection, and gives up after a time.
+func (h *Host) GetWithin(to netip.AddrPort, limit time.Duration) (Answer, error) {
+	client := &http.Client{Timeout: limit, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return h.DialWithin(to, limit) },
+	}}
+	defer client.CloseIdleConnections()
+	return get(client, to)
 }
