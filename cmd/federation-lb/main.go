@@ -53,7 +53,7 @@ both listen at the same port (SO_REUSEPORT).`,
 		DisableFlagsInUseLine: true,
 	}
 	o.addFlags(root.Flags())
-	root.AddCommand(traceCommand())
+	root.AddCommand(traceCommand(), providerCommand(&o.log))
 	o.log.Add(root, "`LEVEL` of the log: 0 warnings and errors; 2 also each change")
 	return root
 }

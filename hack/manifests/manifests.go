@@ -17,3 +17,8 @@ var Agent []byte
 //
 //go:embed nodeagent-blackhole.yaml
 var NodeAgentBlackhole []byte
+
+// LoadBalancerProvider has the rights of the load balancer providers of a cluster.
+//
+//go:embed lb-provider.yaml
+var LoadBalancerProvider []byte
