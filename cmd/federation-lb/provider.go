@@ -62,7 +62,7 @@ connections to node ports: of nodes that are ready and whose service proxy says 
 externalTrafficPolicy Local of those with a ready endpoint. Services of other classes are left alone.
 
 Run two or more, on machines of one network segment that are no nodes of the cluster. One holds a Lease and the
-addresses; if it dies, another one has them within 5 seconds. IP forwarding must be on.`,
+addresses; if it dies, another one takes them in seconds. IP forwarding must be on.`,
 		Example: `  # On two machines beside the nodes
   federation-lb provider --kubeconfig provider.kubeconfig --pools 192.0.2.64/26,2001:db8::100/120 --interface eth1`,
 		Args: cobra.NoArgs,
