@@ -3,7 +3,7 @@ package validation
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,7 +32,7 @@ func ValidatePlacementReview(r *v1beta1.PlacementReview) (errs field.ErrorList) 
 	if s.Name == "" {
 		errs = append(errs, field.Required(of.Child("name"), "name the object that is asked about"))
 	}
-	check("name", s.Name, path.IsValidPathSegmentName(s.Name))
+	check("name", s.Name, content.IsPathSegmentName(s.Name))
 	if t := s.MemberTimeout; t != nil && (t.Duration <= 0 || t.Duration > maxMemberTimeout) {
 		errs = append(errs, field.Invalid(of.Child("memberTimeout"), t.Duration.String(), "must be more than 0 and at most 3s"))
 	}

@@ -32,7 +32,7 @@ func explainAcross(e Evidence, clusters []v1beta1.ClusterExplanation) *v1beta1.C
 		name := clusters[i].Name
 		offered := slices.ContainsFunc(p.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == name })
 		if clusters[i].Desired > 0 && !offered && !a.Off && a.Unknown == nil && whole == "" {
-			x.Untold = append(x.Untold, v1beta1.UntoldCluster{name, cmp.Or(why[name], "it has no load balancer yet")})
+			x.Untold = append(x.Untold, v1beta1.UntoldCluster{Cluster: name, Why: cmp.Or(why[name], "it has no load balancer yet")})
 		}
 	}
 	if whole != "" && !a.Off {
