@@ -134,7 +134,7 @@ bench-readiness: ## measure what standing readiness costs and how soon it tells,
 
 bench-console: build ## measure the console: loads at 1,000 clusters and 10,000 objects, ten minutes of 50 changes a second, an hour with the API restarted ten times; times are judged, so nothing else should run
 	@hack/install-tools.sh tests
-	@go test ./hack/consoletest -run TestThousandClusters -count 1 -v -timeout 30m -events-for 10m -judge-times
+	@go test ./hack/consoletest -run 'TestThousandClusters|TestASilentMember' -count 1 -v -timeout 30m -events-for 10m -judge-times
 	@go test ./hack/consoletest -run TestThePageCatchesUp -count 1 -v -timeout 90m -watch-for 1h -restarts 10
 
 bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into docs/performance.md

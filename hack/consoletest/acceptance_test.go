@@ -315,8 +315,8 @@ func TestADrainOutlivesTheBrowser(t *testing.T) {
 	end()
 }
 
-// TestNoSessionWithoutConsole logs in, and starts the server again with --console=false: it takes the cookie no more. Acceptance test 22 of
-// the console, with TestWithoutConsole.
+// TestNoSessionWithoutConsole logs in, and starts the server again, which takes the cookie, and then with --console=false: it takes the cookie no more. Acceptance
+// tests 10 and 22 of the console, with TestLoginWithAToken and TestWithoutConsole.
 func TestNoSessionWithoutConsole(t *testing.T) {
 	s := startServer(t)
 	client := s.client(t)
@@ -345,6 +345,12 @@ func TestNoSessionWithoutConsole(t *testing.T) {
 	cookies := asks("POST", "/console/session", fmt.Sprintf(`{"token":%s}`, quote(token))).Cookies()
 	if with := asks("GET", "/api/v1/namespaces", "", cookies...); with.StatusCode != http.StatusOK || len(cookies) == 0 {
 		t.Fatalf("%d cookies, with which the API answers %s", len(cookies), with.Status)
+	}
+	s.end()
+	s.start(t, "--secure-port", "0")
+	anonymous()
+	if again := asks("GET", "/api/v1/namespaces", "", cookies...); again.StatusCode != http.StatusOK {
+		t.Errorf("after a restart the session is %s", again.Status)
 	}
 	s.end()
 	s.start(t, "--secure-port", "0", "--console=false")

@@ -88,10 +88,10 @@ func (b *browser) chromium() *chromium {
 // open opens an address.
 func (b *browser) open(address string) { b.t.Helper(); must(b.t, b.navigate(address)) }
 
-// show shows a page of the console that is open: what comes behind #.
+// show shows a page of the console that is open, and waits until the page has taken it up: what comes behind #.
 func (b *browser) show(hash string) {
 	b.t.Helper()
-	b.eval(fmt.Sprintf("void (location.hash = %s)", quote(hash)), nil)
+	b.eval(fmt.Sprintf("new Promise((done) => { location.hash = %s; requestAnimationFrame(() => requestAnimationFrame(() => done())) })", quote(hash)), nil)
 }
 
 func quote(text string) string {

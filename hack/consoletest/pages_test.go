@@ -17,7 +17,7 @@ import (
 var axe string
 
 // TestPages opens each page with the objects of a small fleet, light and dark: axe-core finds nothing, the policy is not
-// violated, and nothing leaves the origin. Acceptance tests 6, 17 and 23 of the console, with TestHostileNames.
+// violated, and nothing leaves the origin. Acceptance tests 6, 17 and 23 of the console, with TestHostileNames and TestPagesOfFewAndMany.
 func TestPages(t *testing.T) {
 	s := startServer(t)
 	seedFew(t, s)
@@ -37,6 +37,42 @@ func TestPages(t *testing.T) {
 		b.waitText("all its requests are yours")
 		b.checkAccessible("help")
 		b.checkClean(origin(t, address))
+	}
+}
+
+// TestPagesOfFewAndMany opens the pages of a fleet of 3 clusters, on which nothing runs and nothing has happened, and of one of 1,000 clusters, light and
+// dark: axe-core finds nothing. Acceptance test 17 of the console, with TestPages, whose 8 clusters are one in each state.
+func TestPagesOfFewAndMany(t *testing.T) {
+	few, many := startServer(t), startServer(t)
+	must(t, few.fleet.info(), few.fleet.clusters(3, nil), many.fleet.clusters(1000, nil))
+	seedObjects(t, many)
+	const a = "region-a%2Fa"
+	for _, fleet := range []struct {
+		name    string
+		cells   int
+		address string
+		pages   []string
+	}{
+		{"3 clusters", 3, few.console(t), []string{"#/", "#/workloads", "#/services", "#/services?kind=ingresses", "#/failover", "#/failover?zone=" + a, "#/drills", "#/events", "#/?show=a-a-00", "#/workload/deployments.apps/shop/none", "#/drill/none", "#/nowhere"}},
+		{"1,000 clusters", 1000, many.console(t), []string{"#/", "#/workload/deployments.apps/shop/web", "#/service/shop/web", "#/ingress/shop/front", "#/failover?zone=" + a, "#/drills?zone=" + a, "#/?show=b-b-00"}},
+	} {
+		for _, dark := range []bool{false, true} {
+			b := startBrowser(t, look{1440, 900, dark})
+			b.open(fleet.address)
+			b.waitCells(fleet.cells)
+			for _, hash := range fleet.pages {
+				b.show(hash)
+				b.wait(`!document.querySelector("main .loading")`)
+				b.checkAccessible(fmt.Sprintf("%s of %s, dark %v", hash, fleet.name, dark))
+			}
+			b.show("#/")
+			b.wait(`!document.querySelector("dialog[open]")`)
+			b.press("/")
+			b.wait(`document.getElementById("search").open`)
+			b.checkAccessible("search of " + fleet.name)
+			b.checkClean(origin(t, fleet.address))
+			b.end()
+		}
 	}
 }
 

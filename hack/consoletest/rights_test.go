@@ -64,7 +64,20 @@ func TestAViewer(t *testing.T) {
 	if b.eval(force, &status); status != http.StatusForbidden {
 		t.Errorf("a forced change answers %d", status)
 	}
-	b.eval(`fetch("/local/runs", {method: "POST", headers: {"X-Federation-Console": localStorage.getItem("gate"), "Content-Type": "application/json"}, body: '{"do":"cordon","name":"a-a-00"}'}).then((r) => r.status)`, &status)
+	forced := []string{`{"do":"cordon","name":"a-a-00"}`, `{"do":"uncordon","name":"a-a-01"}`, `{"do":"drain","name":"a-a-00","confirm":"a-a-00"}`, `{"do":"undrain","name":"a-b-00"}`, `{"do":"abort","name":"weekly-47"}`,
+		`{"do":"drill","zone":"region-a/a","method":"shift","hold":"5m","reason":"x","confirm":"region-a/a"}`}
+	const headers = `{"X-Federation-Console": localStorage.getItem("gate"), "Content-Type": "application/json"}`
+	for _, action := range forced {
+		if b.eval(`fetch("/local/runs", {method: "POST", headers: `+headers+`, body: `+quote(action)+`}).then((r) => r.status)`, &status); status >= http.StatusBadRequest {
+			t.Errorf("%s is not begun: %d", action, status)
+		}
+	}
+	b.wait(`(fetch("/local/runs", {headers: ` + headers + `}).then((r) => r.json()).then((all) => (window.begun = all)), window.begun?.length === 6 && begun.every((r) => r.ended))`)
+	var others []string
+	b.eval(`begun.filter((r) => !/User "vera" cannot/.test(r.error)).map((r) => r.command + ": " + r.error)`, &others)
+	if len(others) > 0 {
+		t.Errorf("these are not refused in the server's words: %q", others)
+	}
 	b.open(address)
 	b.waitText(`User "vera" cannot patch resource "clusters"`)
 }

@@ -33,6 +33,13 @@ func seedFew(t *testing.T, s *server) {
 			lose(c, v1beta1.PhaseGracePeriod, "not ready: fails over in 12s")
 		}
 	}))
+	seedObjects(t, s)
+}
+
+// seedObjects makes objects of each kind that pages show, and what has happened to them.
+func seedObjects(t *testing.T, s *server) {
+	t.Helper()
+	f := s.fleet
 	must(t, f.namespace("shop"), f.namespace("lab"))
 	must(t, f.deployment("shop", "web", map[string]int64{"a-a-00": 12, "a-a-01": 9, "b-a-00": 9}, "created"))
 	long := "a-name-that-is-as-long-as-names-of-workloads-may-well-be-in-companies-with-rules"
