@@ -261,26 +261,7 @@ func TestAHundredAgentsComeBack(t *testing.T) {
 		}
 		agents.Go(func() { _ = tunnel.RunAgent(ctx, o) }) // until the test ends
 	}
-	connected := func(since time.Time) (last time.Time) {
-		eventually(t, time.Minute, func() string {
-			count := 0
-			last = time.Time{}
-			for i := range came {
-				if at := time.Unix(0, came[i].Load()); at.After(since) {
-					count++
-					if at.After(last) {
-						last = at
-					}
-				}
-			}
-			if count < n {
-				return fmt.Sprintf("%d of %d agents are connected", count, n)
-			}
-			return ""
-		})
-		return last
-	}
-	connected(time.Time{})
+	untilCame(t, came, time.Time{})
 	for range 3 {
 		h.controllers.kill(t)
 		killed := time.Now()
@@ -292,12 +273,34 @@ func TestAHundredAgentsComeBack(t *testing.T) {
 			back = time.Now()
 			return errText(err)
 		})
-		took := connected(killed).Sub(back)
+		took := untilCame(t, came, killed).Sub(back)
 		t.Logf("%d agents were connected %.1f s after the federation was ready, %.1f s after it was killed", n, max(0, took.Seconds()), back.Add(took).Sub(killed).Seconds())
 		if took > comebackLimit {
 			t.Errorf("want at most %v", comebackLimit)
 		}
 	}
+}
+
+// untilCame waits until all agents have connected since then, and returns when the last one did.
+func untilCame(t *testing.T, came []atomic.Int64, since time.Time) (last time.Time) {
+	t.Helper()
+	eventually(t, time.Minute, func() string {
+		count := 0
+		last = time.Time{}
+		for i := range came {
+			if at := time.Unix(0, came[i].Load()); at.After(since) {
+				count++
+				if at.After(last) {
+					last = at
+				}
+			}
+		}
+		if count < len(came) {
+			return fmt.Sprintf("%d of %d agents are connected", count, len(came))
+		}
+		return ""
+	})
+	return last
 }
 
 // lightAgent makes a Cluster at a federation, and returns what makes an agent of it, without a cluster behind: its API answers that it is not healthy.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -93,7 +94,9 @@ func TestAHostileHub(t *testing.T) {
 	remove(t, func(ctx context.Context) error {
 		return admin.CoreV1().ConfigMaps(ns).Delete(ctx, "hostile", metav1.DeleteOptions{})
 	})
-	for what, try := range hostileTries(ctx, hub, mine, account) {
+	tries := hostileTries(ctx, hub, mine)
+	maps.Copy(tries, hostileRights(ctx, hub, mine, account))
+	for what, try := range tries {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "forbidden") { // by rights 403, by a fence 422
 			t.Errorf("%s: %v, want that it is forbidden", what, err)
 		}
@@ -114,14 +117,56 @@ func TestAHostileHub(t *testing.T) {
 }
 
 // hostileTries are what the federation's account would have to be allowed to do for a member to be taken over, each by what it is.
-func hostileTries(ctx context.Context, hub kubernetes.Interface, mine metav1.ObjectMeta, account string) map[string]func() error {
+func hostileTries(ctx context.Context, hub kubernetes.Interface, mine metav1.ObjectMeta) map[string]func() error {
 	const system = metav1.NamespaceSystem
-	maps, rbac, policies := hub.CoreV1().ConfigMaps, hub.RbacV1(), hub.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	configMaps := hub.CoreV1().ConfigMaps
 	create, remove, patch := metav1.CreateOptions{}, metav1.DeleteOptions{}, metav1.PatchOptions{}
 	label := []byte(`{"metadata":{"labels":{"` + v1beta1.ManagedByLabel + `":"` + mine.Labels[v1beta1.ManagedByLabel] + `"}},"data":{"key":"hostile"}}`)
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}}
 	set := &appsv1.DaemonSet{ObjectMeta: mine, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod}}}
+	return map[string]func() error{
+		"a foreign object, changed": func() error {
+			_, err := configMaps(ns).Patch(ctx, "theirs", types.MergePatchType, label, patch)
+			return err
+		},
+		"a foreign object, deleted": func() error { return configMaps(ns).Delete(ctx, "theirs", remove) },
+		"a foreign object, made":    func() error { _, err := configMaps(ns).Create(ctx, configMap("foreign"), create); return err },
+		"an object in kube-system": func() error {
+			_, err := configMaps(system).Create(ctx, &corev1.ConfigMap{ObjectMeta: mine}, create)
+			return err
+		},
+		"kube-system's own, changed": func() error {
+			_, err := configMaps(system).Patch(ctx, "kube-root-ca.crt", types.MergePatchType, label, patch)
+			return err
+		},
+		"the namespace kube-system":        func() error { return hub.CoreV1().Namespaces().Delete(ctx, system, remove) },
+		"the switch that pauses the agent": func() error { return configMaps(v1beta1.FederationNamespace).Delete(ctx, join.AgentConfigMap, remove) },
+		"privileged pods":                  func() error { _, err := hub.AppsV1().DaemonSets(ns).Create(ctx, set, create); return err },
+		"a pod": func() error {
+			_, err := hub.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: mine, Spec: pod}, create)
+			return err
+		},
+		"exec": func() error {
+			return hub.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name("any").SubResource("exec").Do(ctx).Error()
+		},
+		"a webhook": func() error {
+			_, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: mine}, create)
+			return err
+		},
+		"a node, by the API server": func() error {
+			return hub.CoreV1().RESTClient().Get().Resource("nodes").Name("any").SubResource("proxy").Do(ctx).Error()
+		},
+		"a node, marked": func() error {
+			_, err := hub.CoreV1().Nodes().Patch(ctx, "any", types.MergePatchType, label, patch)
+			return err
+		},
+	}
+}
+
+// hostileRights are ways to more rights than the federation's account has, each by what it is.
+func hostileRights(ctx context.Context, hub kubernetes.Interface, mine metav1.ObjectMeta, account string) map[string]func() error {
+	rbac, create := hub.RbacV1(), metav1.CreateOptions{}
 	all := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: v1beta1.FederationNamespace, Name: account}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
@@ -132,27 +177,6 @@ func hostileTries(ctx context.Context, hub kubernetes.Interface, mine metav1.Obj
 		}
 	}
 	return map[string]func() error{
-		"a foreign object, changed": func() error { _, err := maps(ns).Patch(ctx, "theirs", types.MergePatchType, label, patch); return err },
-		"a foreign object, deleted": func() error { return maps(ns).Delete(ctx, "theirs", remove) },
-		"a foreign object, made":    func() error { _, err := maps(ns).Create(ctx, configMap("foreign"), create); return err },
-		"an object in kube-system": func() error {
-			_, err := maps(system).Create(ctx, &corev1.ConfigMap{ObjectMeta: mine}, create)
-			return err
-		},
-		"kube-system's own, changed": func() error {
-			_, err := maps(system).Patch(ctx, "kube-root-ca.crt", types.MergePatchType, label, patch)
-			return err
-		},
-		"the namespace kube-system":        func() error { return hub.CoreV1().Namespaces().Delete(ctx, system, remove) },
-		"the switch that pauses the agent": func() error { return maps(v1beta1.FederationNamespace).Delete(ctx, join.AgentConfigMap, remove) },
-		"privileged pods":                  func() error { _, err := hub.AppsV1().DaemonSets(ns).Create(ctx, set, create); return err },
-		"a pod": func() error {
-			_, err := hub.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: mine, Spec: pod}, create)
-			return err
-		},
-		"exec": func() error {
-			return hub.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name("any").SubResource("exec").Do(ctx).Error()
-		},
 		"more rights for itself": func() error {
 			_, err := rbac.ClusterRoles().Update(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: all}, metav1.UpdateOptions{})
 			return err
@@ -169,24 +193,15 @@ func hostileTries(ctx context.Context, hub kubernetes.Interface, mine metav1.Obj
 			_, err := rbac.RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: mine, Subjects: subjects, RoleRef: ref}, create)
 			return err
 		},
-		"its own fence":              func() error { return policies.Delete(ctx, account, remove) },
+		"its own fence": func() error {
+			return hub.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, account, metav1.DeleteOptions{})
+		},
 		"a token of its own account": token(v1beta1.FederationNamespace, account),
 		"a token of another account": token(ns, "default"),
 		"a Secret that is a token": func() error {
 			secret := &corev1.Secret{ObjectMeta: *mine.DeepCopy(), Type: corev1.SecretTypeServiceAccountToken}
 			secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
 			_, err := hub.CoreV1().Secrets(ns).Create(ctx, secret, create)
-			return err
-		},
-		"a webhook": func() error {
-			_, err := hub.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: mine}, create)
-			return err
-		},
-		"a node, by the API server": func() error {
-			return hub.CoreV1().RESTClient().Get().Resource("nodes").Name("any").SubResource("proxy").Do(ctx).Error()
-		},
-		"a node, marked": func() error {
-			_, err := hub.CoreV1().Nodes().Patch(ctx, "any", types.MergePatchType, label, patch)
 			return err
 		},
 	}
@@ -300,7 +315,7 @@ var (
 // memory is all that a process can read of its own memory.
 func memory(t *testing.T, pid int) (all []byte) {
 	t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	mappings, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +324,7 @@ func memory(t *testing.T, pid int) (all []byte) {
 		t.Fatal(err)
 	}
 	defer mem.Close()
-	for _, m := range mapping.FindAllSubmatch(maps, -1) {
+	for _, m := range mapping.FindAllSubmatch(mappings, -1) {
 		from, err1 := strconv.ParseInt(string(m[1]), 16, 64)
 		to, err2 := strconv.ParseInt(string(m[2]), 16, 64)
 		if err1 != nil || err2 != nil { // the page of system calls is beyond
