@@ -17,7 +17,7 @@ echo "three of the fuzz targets, in turn from commit to commit"
 hack/fuzz.sh 20 3 "$((3 * $(git rev-list --count HEAD)))"
 echo "tests with real member clusters, in two halves side by side, each with clusters of its own"
 # These spend most of their time waiting for periods to end.
-waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestDrills|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestPrometheus|TestOneAutoscalerForAllClusters|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled)$'
+waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestDrills|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestPrometheus|TestOneAutoscalerForAllClusters|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled|TestJoiningTwiceIsNoFalseSuccess|TestTogether|TestANameInUse|TestServicesAreExportedAndImported|TestAHostileMemberHurtsNobody)$'
 export TENANT_SEED=$seed
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

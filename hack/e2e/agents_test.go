@@ -76,8 +76,17 @@ func untilReached(t *testing.T, fed cluster, member string) time.Duration {
 	return eventually(t, 60*time.Second, func() string { return errText(inspect(t.Context(), fed, member)) })
 }
 
+// onlyInPullMode leaves a test that takes minutes to make e2e-pull; TestPull has the way of an agent in all runs.
+func onlyInPullMode(t *testing.T) {
+	t.Helper()
+	if !pullMode {
+		t.Skip("make e2e-pull runs it")
+	}
+}
+
 // TestAnAgentRenewsItsCertificate: an agent whose certificate is about to expire gets another one, and no request fails meanwhile, nor when the old one has expired.
 func TestAnAgentRenewsItsCertificate(t *testing.T) {
+	onlyInPullMode(t)
 	a := pull(t, beyond)
 	untilReached(t, s.fed, beyond)
 	a.stop()
@@ -152,6 +161,7 @@ func (a *agent) shorten(t *testing.T, expires time.Time) *big.Int {
 // TestAgentsAtEachProcess: the agent of a member is connected to each of two processes of a federation. One of them is killed, and the other goes on as if nothing had been; when the
 // first is back, the agent is back there.
 func TestAgentsAtEachProcess(t *testing.T) {
+	onlyInPullMode(t)
 	const member = "west-a"
 	p := &pair{name: "agents", dir: filepath.Join(s.dir, "agents")}
 	if err := os.RemoveAll(p.dir); err != nil {
@@ -236,6 +246,7 @@ const comebackLimit = 5 * time.Second
 
 // TestAHundredAgentsComeBack: a federation that a hundred agents are connected to is killed and started again.
 func TestAHundredAgentsComeBack(t *testing.T) {
+	onlyInPullMode(t)
 	const n = 100
 	p := &pair{name: "hundred", dir: filepath.Join(s.dir, "hundred")}
 	if err := os.RemoveAll(p.dir); err != nil {
@@ -345,6 +356,7 @@ func (h *half) lightAgent(t *testing.T, name string) tunnel.AgentOptions {
 // TestAnAgentIsBackSoon drops every packet between an agent and the federation for a time, CUT_SECONDS=3600 of them at the end, and takes the time until the cluster is
 // known to be lost, and until it is ready when packets pass again.
 func TestAnAgentIsBackSoon(t *testing.T) {
+	onlyInPullMode(t)
 	port := freePort(t)
 	fed, _ := strconv.Atoi(s.fed.config.Host[strings.LastIndex(s.fed.config.Host, ":")+1:])
 	table := "federation_cut_" + port
