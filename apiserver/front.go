@@ -43,6 +43,8 @@ type FrontOptions struct {
 	ServiceAccountIssuers []string
 	// MaxTokenExpiration is the maximum lifetime of a service account token that may be requested.
 	MaxTokenExpiration time.Duration
+	// TracingConfig is a file with a TracingConfiguration; "": nothing is traced.
+	TracingConfig string
 	// Profiling serves /debug/pprof.
 	Profiling bool
 	// Console serves the console under /console/.
@@ -76,6 +78,7 @@ func (o *FrontOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AdmissionConfig, "admission-control-config-file", "", "`FILE` with an AdmissionConfiguration: the settings of EventRateLimit")
 	fs.StringArrayVar(&o.ServiceAccountIssuers, "service-account-issuer", nil, "`URL` that service account tokens say they are from; given again: another one that is accepted still. Without it one of this federation's own")
 	fs.DurationVar(&o.MaxTokenExpiration, "service-account-max-token-expiration", o.MaxTokenExpiration, "for how long a service account token may be asked for, at most")
+	fs.StringVar(&o.TracingConfig, "tracing-config-file", "", TracingUsage)
 	fs.BoolVar(&o.Profiling, "profiling", false, "serve /debug/pprof to those who may get it")
 	fs.BoolVar(&o.Console, "console", o.Console, "serve the console's pages below /console/; they hold no data and have no rights of their own")
 	o.ConsoleOIDC.addFlags(fs)
@@ -107,6 +110,9 @@ func (o *FrontOptions) check() error {
 			errs = append(errs, fmt.Errorf("--authorization-config %q: %w", o.AuthorizationConfig, err))
 		}
 	}
+	if _, err := ReadTracing(o.TracingConfig); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 
@@ -129,6 +135,9 @@ func (c *Config) applyFront(o *options.Options, files *pki.Files) (err error) {
 		o.Etcd.EncryptionProviderConfigFilepath = files.Encryption
 	}
 	o.Admission.GenericAdmission.EnablePlugins, o.Admission.GenericAdmission.ConfigFile = f.AdmissionPlugins, f.AdmissionConfig
+	if o.Traces.ConfigFile, err = c.tracingFile(); err != nil {
+		return err
+	}
 	o.Features.EnableProfiling = f.Profiling
 	o.Authentication.ServiceAccounts.MaxExpiration = f.MaxTokenExpiration
 	o.Authentication.ServiceAccounts.Issuers, err = f.issuers(files)

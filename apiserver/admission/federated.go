@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ import (
 	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
+	"k8s.io/component-base/tracing"
 	"k8s.io/kubernetes/pkg/apis/core"
 
 	"federation/apiserver/admission/plan"
@@ -31,6 +33,9 @@ import (
 	"federation/apiserver/registry/federated"
 	"federation/apiserver/validation"
 )
+
+// placeTime is how long it may take to place a new object without a line in the log.
+const placeTime = 500 * time.Millisecond
 
 // PluginName is the name of the plugin.
 const PluginName = "FederatedObject"
@@ -96,10 +101,16 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return err
 	}
 	object, err := p.federatedObject(a)
-	if err != nil || object == nil || a.GetOperation() != admission.Create {
+	carryTrace(ctx, a, err == nil && object != nil)
+	if err != nil || object == nil {
 		return err
 	}
+	if a.GetOperation() != admission.Create {
+		return nil
+	}
 	plan.Finalize(object)
+	_, span := tracing.Start(ctx, "Place")
+	defer span.End(placeTime)
 	return p.placeNew(a, object)
 }
 

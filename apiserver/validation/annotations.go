@@ -96,7 +96,7 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 func warnOfUnknown(annotations, old map[string]string) (warnings []string) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		prefix, _, _ := strings.Cut(key, "/")
-		known := annotationChecks[key] != nil || slices.Contains(v1beta1.DecidedAnnotations, key)
+		known := annotationChecks[key] != nil || slices.Contains(v1beta1.DecidedAnnotations, key) || key == v1beta1.TraceAnnotation
 		if _, had := old[key]; !had && !known && ownPrefixes[prefix] {
 			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing: the federation has none of that name")
 		}

@@ -79,6 +79,11 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 		}
 		return err
 	}
+	endTraces, err := o.startTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	go supervisor.Keep(ctx, "components", func(ctx context.Context) { federationinfo.ReportComponents(ctx, kube, election.HostName(), o.parts) })
 	return o.parts.Run(ctx, "controllers", func(ctx context.Context) error { return o.run(ctx, config, dns, several) })
 }
@@ -113,7 +118,7 @@ func (o *controllersOptions) run(ctx context.Context, config *rest.Config, dns *
 		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, o.failover.Settings, time.Now())
 		},
-		Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
+		Spans: o.spans, Report: status.Report, Kube: kube, Client: client, Recorder: recorder, Offers: offers.Set,
 	}
 	leader := writegate.New(election.GateAfter, writegate.BootTime)
 	if several {
@@ -253,7 +258,7 @@ func (c *controllers) manager() *manager.Manager {
 		NewInformers: func(held plan.Set) (manager.Informers, error) { return manager.InformersOf(c.config, c.client, held) },
 		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: readiness.ThreadTime,
 		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
-		Writes: c.writes, Reports: c.reports, ObjectMetrics: c.objectMetricsSeries(), Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
+		Writes: c.writes, Reports: c.reports, Spans: c.spans, ObjectMetrics: c.objectMetricsSeries(), Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
 	}}
 }
 

@@ -19,6 +19,7 @@ import (
 	"federation/controllers/servicedns"
 	"federation/controllers/servicedns/lookup"
 	"federation/controllers/supervisor"
+	"federation/controllers/tracing"
 	"federation/dnsprovider/authoritative/serverflags"
 	"federation/dnsprovider/config"
 )
@@ -28,6 +29,8 @@ type controllersOptions struct {
 	name             string
 	writes           int
 	reports          int
+	tracingConfig    string         // a file
+	spans            *tracing.Spans // by that file; nil: none are recorded
 	objectMetrics    bool
 	objectSeries     int
 	propagateSecrets string // secretsAll or secretsReferenced

@@ -52,6 +52,7 @@ func serve(ctx context.Context, o *apiserver.Options, controllers *controllersOp
 	if err := controllers.validate(); err != nil {
 		return err
 	}
+	controllers.tracingConfig = o.TracingConfig
 	controllers.tunnel = tunnel.NewHub(election.ProcessName())
 	o.Tunnel = controllers.tunnel
 	return controllers.withDNS(ctx, func(ctx context.Context, dns *authoritative.Server) error {
@@ -182,6 +183,7 @@ which), each propagates a share of the objects, and all of them answer DNS.`,
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the federation apiserver, with the controllers' identity (required)")
 	cmd.Flags().StringVar(&metrics, "metrics-bind-address", "", "HOST:PORT on which /metrics, /healthz and /readyz are served, without TLS; without it nowhere")
+	cmd.Flags().StringVar(&o.tracingConfig, "tracing-config-file", "", apiserver.TracingUsage)
 	o.addFlags(cmd.Flags())
 	return cmd
 }

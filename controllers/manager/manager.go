@@ -23,6 +23,7 @@ import (
 	readinessplan "federation/controllers/readiness/plan"
 	"federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/tracing"
 )
 
 // Options are what a Manager needs.
@@ -53,6 +54,8 @@ type Options struct {
 
 	// Writes are parallel writes to each member, Reports statuses written per second; 0: the defaults of package propagation.
 	Writes, Reports int
+	// Spans records what becomes of traced writes; nil: none are.
+	Spans *tracing.Spans
 	// ObjectMetrics is the most time series of metrics of objects with replicas; 0: none.
 	ObjectMetrics int
 	// Unschedulable is how long a pod has to find no room until its cluster counts as full; 0: a minute.

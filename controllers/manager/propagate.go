@@ -66,7 +66,7 @@ func (p propagators) propagation(from propagation.Informers, kinds []propagation
 		series = 0 // the kinds that have these metrics are built-in
 	}
 	return propagation.New(propagation.Options{
-		Client: p.Client, Informers: from, Federation: p.Federation, Recorder: p.Recorder, Workers: p.Writes, Reports: p.Reports, Unmade: p.Unschedulable, Kinds: kinds, Shared: p.held != plan.All, ObjectMetrics: series,
+		Client: p.Client, Informers: from, Federation: p.Federation, Recorder: p.Recorder, Workers: p.Writes, Reports: p.Reports, Unmade: p.Unschedulable, Kinds: kinds, Shared: p.held != plan.All, Spans: p.Spans, ObjectMetrics: series,
 		Owns: func(_ *propagationplan.Kind, namespace, name string) bool { return p.owns(namespace, name) },
 	})
 }

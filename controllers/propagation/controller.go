@@ -15,12 +15,13 @@ import (
 
 	"federation/controllers/propagation/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/tracing"
 )
 
 // Informers returns informers that are shared with others, which start them.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 
-// Options configure a Controller. All but the last seven are required.
+// Options configure a Controller. All but the last eight are required.
 type Options struct {
 	// Client writes to the federation.
 	Client dynamic.Interface
@@ -45,6 +46,8 @@ type Options struct {
 	Owns func(kind *plan.Kind, namespace, name string) bool
 	// Shared: other controllers own other objects of these kinds.
 	Shared bool
+	// Spans records what becomes of traced writes; default none.
+	Spans *tracing.Spans
 	// ObjectMetrics is the most time series of metrics of objects; default none.
 	ObjectMetrics int
 }

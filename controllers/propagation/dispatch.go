@@ -17,6 +17,7 @@ import (
 	"federation/controllers/held"
 	"federation/controllers/propagation/ledger"
 	"federation/controllers/propagation/plan"
+	"federation/controllers/tracing"
 )
 
 // FieldManager is the federation's field manager in members.
@@ -66,6 +67,9 @@ func (d *dispatcher) execute(ctx context.Context, m *member, k key, op operation
 		err = nil // it is gone: the watch will show that
 	}
 	observeWrite(m.Name, op.Verb, started, err)
+	if op.federated != nil {
+		d.Spans.Record(op.federated.GetAnnotations(), tracing.Span{Name: "Write to member", Started: started, Err: err, About: append(spanAbout(k), "cluster", m.Name, "operation", string(op.Verb))})
+	}
 	m.lanes.recordWrite(k, time.Since(started), err)
 	return err
 }

@@ -28,6 +28,7 @@ type reporter struct {
 	reports workqueue.TypedRateLimitingInterface[key]
 	dues    *statusLimiter
 	pending sync.Map // key → time since when a copy has been pending, for kinds without conditions
+	ready   seenReady
 	told    sync.Map // key → cluster → message of the last event, so that each is emitted once
 }
 
@@ -86,6 +87,7 @@ func (r *reporter) reportInTurn(ctx context.Context, k key, obj any) error {
 	copies := r.copiesOf(k, federated)
 	r.hidePending(k, federated, copies)
 	r.emitEvents(federated, k, copies)
+	r.traceReady(k, federated, copies)
 	summary := plan.Summarize(k.Kind, federated, copies, time.Now().UTC().Format(time.RFC3339))
 	if k.Kind.Scale != nil {
 		summary.Status = plan.ScaleStatus(r.sourceOf(k, federated), copies)
@@ -120,6 +122,7 @@ func (r *reporter) forget(k key) {
 	r.told.Delete(k)
 	r.pending.Delete(k)
 	r.dues.forget(k)
+	r.ready.forget(k)
 }
 
 // notedAfter is how long a copy may be pending or progressing before an object of a kind without conditions has a note

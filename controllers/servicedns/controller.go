@@ -19,6 +19,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/tracing"
 	"federation/dnsprovider"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 	// Fence, if set, is asked before each change of a provider that is not Local. It returns an error when another process
 	// may lead by now.
 	Fence func() error
+	// Spans records what becomes of traced writes; nil: none are.
+	Spans *tracing.Spans
 	// Resolver looks up host names of load balancers. Default: net.DefaultResolver.
 	Resolver Resolver
 	// Refuse returns an error for load balancer addresses that are not used. Default: v1beta1.RefuseAddress.
@@ -161,6 +164,7 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 		if p.Local == local {
 			publisher := newPublisher(p, plan.Zone{Federation: c.Federation, Name: c.Zone}, c.world, c.reportProvider)
 			publisher.kube = c.Kube
+			publisher.published = func(changed map[string]time.Time, all records) { c.tracePublished(p.Name, changed, all) }
 			if !local {
 				publisher.fence = c.Fence
 			}
@@ -168,6 +172,20 @@ func (c *Controller) publish(ctx context.Context, local bool) {
 		}
 	}
 	running.Wait()
+}
+
+// tracePublished records for traced objects that a provider has their names, from when the change was seen on.
+func (c *Controller) tracePublished(provider string, changed map[string]time.Time, all records) {
+	if c.Spans == nil {
+		return
+	}
+	for key, since := range changed {
+		if u := c.object(key); u != nil && len(all[key]) > 0 {
+			c.Spans.Record(u.GetAnnotations(), tracing.Span{
+				Name: "Publish in DNS", Started: since, About: []string{"kind", u.GetKind(), "namespace", u.GetNamespace(), "name", u.GetName(), "provider", provider},
+			})
+		}
+	}
 }
 
 func (c *Controller) reportProvider(s ProviderState) {

@@ -37,6 +37,8 @@ type publisher struct {
 	zone  plan.Zone
 	world *desiredRecords
 	in    *subscription
+	// published, if set, is called with the objects whose changes were applied, by key, and the records of all.
+	published func(changed map[string]time.Time, all records)
 	// report is called after each pass.
 	report func(ProviderState)
 
@@ -167,6 +169,9 @@ func (p *publisher) reconcile(ctx context.Context) error {
 		return p.converge(ctx, have, want)
 	})
 	if p.trusted, p.failed = err == nil, err != nil; err == nil {
+		if p.published != nil {
+			p.published(p.pending, p.applied)
+		}
 		clear(p.pending)
 		if p.more {
 			p.trusted = false

@@ -184,7 +184,7 @@ const RevisionAnnotation = "deployment.kubernetes.io/revision"
 const HashAnnotation = "federation.kubernetes.io/template-hash"
 
 // notPassedOn are annotations of a workload that its revisions do not have.
-var notPassedOn = append([]string{RevisionAnnotation, HashAnnotation, "kubectl.kubernetes.io/last-applied-configuration", appsv1.DeprecatedRollbackTo}, v1beta1.DecidedAnnotations...)
+var notPassedOn = append([]string{RevisionAnnotation, HashAnnotation, "kubectl.kubernetes.io/last-applied-configuration", appsv1.DeprecatedRollbackTo, v1beta1.TraceAnnotation}, v1beta1.DecidedAnnotations...)
 
 // passedOn are the annotations that a revision has of its workload: `kubectl rollout undo` gives them back to it, and takes off all others.
 func passedOn(from map[string]string) map[string]string {
