@@ -21,6 +21,7 @@ show() { printf '%s$ %s%s\n' "$dim" "$*" "$plain"; "$@"; }
 fail() { printf '\n%sThe demo failed: %s%s\nLogs: _output/local/logs/, _output/local/members/*/nodes/*/\n' "$bold" "$*" "$plain" >&2; exit 1; }
 member() { kubectl --kubeconfig "_output/local/members/$1/kubeconfig" "${@:2}"; }
 inside() { $INTERNET "$@"; }
+exec_inside() { exec $INTERNET "$@"; } # in the background: its process is the program's, so that it can be ended
 # What a person would type, behind where: in a member, and at the client outside.
 in_member() { printf '%s%s$ kubectl %s%s\n' "$dim" "$1" "${*:2}" "$plain"; member "$@"; }
 outside()   { printf '%soutside$ %s%s\n' "$dim" "$*" "$plain"; inside "$@"; }
@@ -34,7 +35,7 @@ answers_from() { inside curl -s -m 1 "http://$1" | grep -q " on $2-node-"; }
 balancers_in_dns() { [ "$(addresses "$host" | tr '\n' ' ')" = "${balancers[*]} " ]; }
 balancer() { # ADDRESS: a load balancer over the clusters, as a machine outside of them would run it
   inside ip address replace "$1/16" dev internet
-  inside _output/bin/federation-lb --kubeconfig "$work/lb.kubeconfig" --name "lb-${1##*.}" --region east --addresses "$1" --http-bind-address "$1:80" --https-bind-address "" \
+  exec_inside _output/bin/federation-lb --kubeconfig "$work/lb.kubeconfig" --name "lb-${1##*.}" --region east --addresses "$1" --http-bind-address "$1:80" --https-bind-address "" \
     --metrics-bind-address "127.0.0.1:9${1##*.}" >"_output/local/logs/lb-${1##*.}.log" 2>&1 &
   pids+=($!)
 }

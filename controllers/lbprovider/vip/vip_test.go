@@ -33,7 +33,7 @@ func TestAddressesMoveAndLapse(t *testing.T) {
 	for _, h := range []*nettest.Host{one, two, one, two} { // nobody takes them from the one before: as if it hung
 		hold(t, h, at[h], addresses...)
 		for _, a := range addresses {
-			time.Sleep(50 * time.Millisecond) // what is told is on its way
+			time.Sleep(50 * time.Millisecond) // the packets are on their way
 			if got, err := rig.Outside.GetWithin(netip.AddrPortFrom(a, 80), time.Second); err != nil || got.Server != h.Name {
 				t.Errorf("%s: %v, %v; want %s", a, got, err, h.Name)
 			}
