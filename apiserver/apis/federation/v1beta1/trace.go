@@ -14,6 +14,9 @@ const TraceAnnotation = "federation.kubernetes.io/trace"
 const TraceLifetime = 10 * time.Minute
 
 // Trace is what TraceAnnotation holds.
+//
+// +k8s:deepcopy-gen=false
+// +k8s:openapi-gen=false
 type Trace struct {
 	Trace   [16]byte
 	Span    [8]byte

@@ -576,6 +576,11 @@ func (in TargetExplanation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Trace) OpenAPIModelName() string {
+	return "federation.v1beta1.Trace"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UnschedulablePods) OpenAPIModelName() string {
 	return "federation.v1beta1.UnschedulablePods"
 }
