@@ -22,6 +22,7 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.DNSAnnotation:                    checkDNS,
 	v1beta1.FallbackAnnotation:               v1beta1.ValidateFallback,
 	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
+	v1beta1.ProxyProtocolAnnotation:          v1beta1.ValidateProxyProtocol,
 	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
 	v1beta1.MetricsAcrossClustersAnnotation:  checkCombinations,
 }
@@ -65,7 +66,7 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 	if value, there := annotations[v1beta1.DNSAnnotation]; there && value != old[v1beta1.DNSAnnotation] && !namesInDNS[kind.Kind] {
 		warnings = append(warnings, "metadata.annotations["+v1beta1.DNSAnnotation+"]: counts for nothing here: only Services and Ingresses have names in DNS")
 	}
-	for _, key := range []string{v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation, v1beta1.ClusterSetIPAnnotation} {
+	for _, key := range []string{v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation, v1beta1.ClusterSetIPAnnotation, v1beta1.ProxyProtocolAnnotation} {
 		if value, there := annotations[key]; there && value != old[key] && kind.Kind != "Service" {
 			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing here: it is one of Services")
 		}

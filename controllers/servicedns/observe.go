@@ -88,7 +88,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 	x, y := a.GetAnnotations(), b.GetAnnotations()
 	return a.GetUID() == b.GetUID() && (a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		x[v1beta1.ServiceIngressesAnnotation] == y[v1beta1.ServiceIngressesAnnotation] && x[v1beta1.DNSAnnotation] == y[v1beta1.DNSAnnotation] &&
-		plan.IsReported(a) == plan.IsReported(b) && plan.IsBalanced(a) == plan.IsBalanced(b) && typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
+		plan.IsReported(a) == plan.IsReported(b) && plan.IsBalanced(a) == plan.IsBalanced(b) && slices.Equal(plan.BalancedAt(a), plan.BalancedAt(b)) && typeOf(a) == typeOf(b) && slices.Equal(plan.Hosts(a), plan.Hosts(b)) && maps.Equal(a.GetLabels(), b.GetLabels())
 }
 
 // sameCondition reports whether our condition on a Service or Cluster is unchanged.

@@ -180,13 +180,17 @@ func (s Source) contentFor(t Target) (*unstructured.Unstructured, error) {
 	return s.applyOverrides(u, t)
 }
 
-// givenClusterIPs returns the cluster IP fields of a Service if the user did not set them: each member has its own.
-func givenClusterIPs(service *unstructured.Unstructured) [][]string {
+// notForMembers returns the fields of a Service that are the federation's alone: the cluster IPs if the user did not set them, for each member has its
+// own, and the class of the federation's own load balancers, for those of the members serve the copies.
+func notForMembers(service *unstructured.Unstructured) (paths [][]string) {
 	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
-	if !(v1beta1.ServiceIPs{Annotations: service.GetAnnotations()}).Given(ip) {
-		return nil
+	if (v1beta1.ServiceIPs{Annotations: service.GetAnnotations()}).Given(ip) {
+		paths = append(paths, []string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
 	}
-	return [][]string{{"spec", "clusterIP"}, {"spec", "clusterIPs"}}
+	if class, _, _ := unstructured.NestedString(service.Object, "spec", "loadBalancerClass"); class == v1beta1.LoadBalancerClassName {
+		paths = append(paths, []string{"spec", "loadBalancerClass"})
+	}
+	return paths
 }
 
 // withoutNulls copies a JSON value without the nulls in its maps: they mean nothing.

@@ -26,7 +26,7 @@ type Kind struct {
 	Spare func(copy *unstructured.Unstructured) int64
 	// Drop are fields of the federated object that members own: they are never sent.
 	Drop [][]string
-	// Given returns the fields that the federation itself set in this object: they are never sent either. Nil: none.
+	// Given returns the fields of this object that are the federation's alone: they are never sent either. Nil: none.
 	Given func(federated *unstructured.Unstructured) [][]string
 	// Adapt changes what is sent to a cluster where leaving out fields is not enough.
 	Adapt func(content map[string]any, s Source, t Target)
@@ -114,7 +114,7 @@ var columns = map[schema.GroupKind]func(*Kind){
 	{Kind: "ConfigMap"}:      func(k *Kind) { k.NeededByPods = true },
 	{Kind: "Secret"}:         func(k *Kind) { k.NeededByPods = true },
 	{Kind: "Service"}: func(k *Kind) {
-		k.NeededByPods, k.Endpoints, k.Addresses, k.Status, k.Given = true, true, true, serviceStatus, givenClusterIPs
+		k.NeededByPods, k.Endpoints, k.Addresses, k.Status, k.Given = true, true, true, serviceStatus, notForMembers
 	},
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: func(k *Kind) { k.NeededByPods = true },
 	{Group: "policy", Kind: "PodDisruptionBudget"}: func(k *Kind) {

@@ -464,3 +464,19 @@ func TestAnnotationsForMembers(t *testing.T) {
 		t.Error("members are not told when the address is given")
 	}
 }
+
+// TestTheFederationsClassStaysAtTheFederation: members serve the copies by their own class, and their addresses are not the Service's.
+func TestTheFederationsClassStaysAtTheFederation(t *testing.T) {
+	k := kind(t, "Service")
+	for class, want := range map[string]string{v1beta1.LoadBalancerClassName: "", "example.com/lb": "example.com/lb"} {
+		u := parse(t, service)
+		_ = unstructured.SetNestedField(u.Object, "LoadBalancer", "spec", "type")
+		_ = unstructured.SetNestedField(u.Object, class, "spec", "loadBalancerClass")
+		if got, _, _ := unstructured.NestedString(Desire(source(k, u), east).Object.Object, "spec", "loadBalancerClass"); got != want {
+			t.Errorf("class %q: the copy has %q, want %q", class, got, want)
+		}
+		if _, reports := serviceStatus(u, nil)["loadBalancer"]; reports != (want != "") {
+			t.Errorf("class %q: the members' addresses are in the status: %t", class, reports)
+		}
+	}
+}

@@ -63,6 +63,9 @@ func serviceStatus(federated *unstructured.Unstructured, copies []Copy) map[stri
 	if kind, _, _ := unstructured.NestedString(federated.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
 		return map[string]any{} // the API allows addresses for this type only
 	}
+	if class, _, _ := unstructured.NestedString(federated.Object, "spec", "loadBalancerClass"); class == v1beta1.LoadBalancerClassName {
+		return map[string]any{} // the federation's own load balancers report theirs
+	}
 	return map[string]any{"loadBalancer": loadBalancer(copies)}
 }
 

@@ -61,3 +61,48 @@ func TestWhatLoadBalancersSay(t *testing.T) {
 		t.Error("a Service is taken for an Ingress")
 	}
 }
+
+// TestServicesOfLoadBalancers: their names have the addresses of those load balancers that their status has, each level its own; what clusters have is offered
+// as of any Service.
+func TestServicesOfLoadBalancers(t *testing.T) {
+	balanced := service("east-a=192.0.2.99", "west-a=192.0.2.98")
+	balanced.Balanced, balanced.BalancedAt = true, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.66")}
+	in := elsewhere(threeClusters(), balanced)
+	in.Offers = true
+	in.LoadBalancers = []LoadBalancer{
+		{Name: "one", Region: "east", Zone: "a", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+		{Name: "two", Region: "east", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
+		{Name: "three", Region: "west", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}, // does not serve it
+	}
+	p := Records(in)
+	want := []string{"@ A 192.0.2.1 192.0.2.2", "east A 192.0.2.1 192.0.2.2", "a.east A 192.0.2.1", "b.east CNAME east", "west CNAME @", "a.west CNAME west"}
+	got := lines(p)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("records\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var offers []string
+	for _, o := range p.Offers {
+		offers = append(offers, fmt.Sprintf("%s %d %v", o.Cluster, o.Rank, o.Addresses))
+	}
+	if want := []string{"east-a 0 [192.0.2.99]", "west-a 0 [192.0.2.98]"}; !slices.Equal(offers, want) {
+		t.Errorf("offers %q, want %q", offers, want)
+	}
+}
+
+// TestServiceOfTheClass: it counts for those of type LoadBalancer alone.
+func TestServiceOfTheClass(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"kind": KindService, "spec": map[string]any{"loadBalancerClass": v1beta1.LoadBalancerClassName, "type": string(corev1.ServiceTypeLoadBalancer)},
+		"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}, map[string]any{"hostname": "x"}}}},
+	}}
+	o, err := Read(u, nil)
+	if err != nil || !o.Balanced || len(o.BalancedAt) != 1 || o.BalancedAt[0] != netip.MustParseAddr("192.0.2.1") {
+		t.Errorf("balanced %t at %v, %v", o.Balanced, o.BalancedAt, err)
+	}
+	u.Object["spec"].(map[string]any)["type"] = string(corev1.ServiceTypeClusterIP)
+	if IsBalanced(u) || BalancedAt(u) != nil {
+		t.Error("a Service of type ClusterIP is balanced")
+	}
+}

@@ -54,7 +54,7 @@ func (p *planner) makeRecords(name string, l *level, given []*part) {
 }
 
 func (p *planner) ttl() uint32 {
-	if ttl := p.settings().TTLSeconds; ttl != nil {
+	if ttl := p.answerSettings().TTLSeconds; ttl != nil {
 		return uint32(*ttl)
 	}
 	return p.in.TTL
@@ -115,7 +115,7 @@ func (p *planner) addAddresses(name string, choices []choice) {
 
 // variants returns the choices that the strategy leaves to the server.
 func (p *planner) variants(choices []choice) (variants []dnsprovider.Variant) {
-	switch p.settings().Strategy {
+	switch p.answerSettings().Strategy {
 	case v1beta1.DNSWeighted:
 		for _, c := range choices {
 			variants = append(variants, dnsprovider.Variant{Rdata: addressTexts(c.addresses), Weight: max(c.weight, 1)})

@@ -136,7 +136,7 @@ func (p *planner) chooseParts(l *level) (given []*part, standings []Standing) {
 			best = t.rank
 		}
 	}
-	failover := p.settings().Strategy == v1beta1.DNSFailover
+	failover := p.answerSettings().Strategy == v1beta1.DNSFailover
 	for i, t := range partsOfRank(l.parts, best) {
 		if i == 0 || t.priority < first {
 			first = t.priority

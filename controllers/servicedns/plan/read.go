@@ -17,7 +17,7 @@ func Read(u *unstructured.Unstructured, policies []*v1beta1.PlacementPolicy) (o 
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
 	o = Object{
 		Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Created: u.GetCreationTimestamp().Time,
-		Type: corev1.ServiceType(kind), Hosts: Hosts(u), Reported: IsReported(u), Balanced: IsBalanced(u) && u.GetDeletionTimestamp() == nil,
+		Type: corev1.ServiceType(kind), Hosts: Hosts(u), Reported: IsReported(u), Balanced: IsBalanced(u) && u.GetDeletionTimestamp() == nil, BalancedAt: BalancedAt(u),
 	}
 	annotations := u.GetAnnotations()
 	if value := annotations[v1beta1.ServiceIngressesAnnotation]; value != "" && u.GetDeletionTimestamp() == nil {

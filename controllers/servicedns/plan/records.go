@@ -80,7 +80,8 @@ func (p *planner) addCodedReason(code, cluster, format string, args ...any) {
 	p.plan.Reasons[len(p.plan.Reasons)-1].Code = code
 }
 
-func (p *planner) settings() *v1beta1.DNSSettings {
+// answerSettings are those for what names answer.
+func (p *planner) answerSettings() *v1beta1.DNSSettings {
 	if p.object.Balanced { // which of them clients ask is not a matter of clusters
 		s := v1beta1.DNSSettings{Strategy: v1beta1.DNSNearest}
 		if p.object.Settings != nil {
@@ -88,6 +89,11 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 		}
 		return &s
 	}
+	return p.settings()
+}
+
+// settings are those for what clusters have.
+func (p *planner) settings() *v1beta1.DNSSettings {
 	if p.object.Settings != nil {
 		return p.object.Settings
 	}
@@ -98,7 +104,9 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 func (p *planner) observe(clusters map[string]*Cluster) {
 	if p.object.Balanced {
 		p.observeLoadBalancers()
-		return
+		if p.object.Kind == KindIngress {
+			return
+		}
 	}
 	if p.object.Ingresses == nil {
 		p.recordOffers(nil)
@@ -111,7 +119,6 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 	if left := p.object.Ingresses.Omitted; left != nil {
 		p.addCodedReason(AddressesOmitted, "", "%d load balancer addresses and %d clusters are left out: the annotations of the object have no room for more", left.Addresses, left.Clusters)
 	}
-	hosts := p.makeHosts()
 	parts := map[string]*part{}
 	for _, item := range p.object.Ingresses.Items {
 		switch cluster, joined := clusters[item.Cluster]; {
@@ -121,18 +128,26 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 			parts[item.Cluster] = p.partOf(cluster, item)
 		}
 	}
-	for name, part := range parts {
-		for _, host := range hosts {
-			p.levels[host].parts = append(p.levels[host].parts, part)
-		}
-		p.recordMissingNames(clusters[name])
-	}
-	if len(parts) > 0 {
-		p.makeLevels(parts)
+	if !p.object.Balanced {
+		p.nameClusters(parts)
 	}
 	all := slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
 	p.applyHealthCheck(all)
 	p.recordOffers(all)
+}
+
+// nameClusters makes the names that answer with what clusters have.
+func (p *planner) nameClusters(parts map[string]*part) {
+	hosts := p.makeHosts()
+	for _, part := range parts {
+		for _, host := range hosts {
+			p.levels[host].parts = append(p.levels[host].parts, part)
+		}
+		p.recordMissingNames(part.Cluster)
+	}
+	if len(parts) > 0 {
+		p.makeLevels(parts)
+	}
 }
 
 // makeLevels makes the levels of a Service: those of all joined clusters' places. A name that pods there use thus exists,

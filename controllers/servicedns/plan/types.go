@@ -55,8 +55,9 @@ type Object struct {
 	Type corev1.ServiceType
 	// Hosts are those of an Ingress' rules.
 	Hosts []string
-	// Balanced: it is an Ingress that the federation's own load balancers serve.
-	Balanced bool
+	// Balanced: it is an Ingress or Service that the federation's own load balancers serve. BalancedAt are, for a Service, the addresses of those that do.
+	Balanced   bool
+	BalancedAt []netip.Addr
 	// Ingresses is the object's annotation; nil if it has none yet.
 	Ingresses *v1beta1.ServiceIngresses
 	// Reported: what the clusters have of it has been reported once.

@@ -4,11 +4,32 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // IngressClassName is the class of the Ingresses that the federation's own load balancers (federation-lb) serve. No member serves it.
 const IngressClassName = "federation"
+
+// LoadBalancerClassName is the loadBalancerClass of the Services of type LoadBalancer whose ports the federation's own load balancers serve.
+// Members don't see it: the cluster's own load balancers serve the copies, and are what connections are passed on to.
+const LoadBalancerClassName = "federation.kubernetes.io/lb"
+
+// ProxyProtocolAnnotation, on a Service of LoadBalancerClassName, has each connection to a cluster begin with a header of PROXY protocol, which names
+// the client. Its value is "v2".
+const ProxyProtocolAnnotation = "federation.kubernetes.io/proxy-protocol"
+
+// ProxyProtocolV2 is the value of ProxyProtocolAnnotation.
+const ProxyProtocolV2 = "v2"
+
+// ValidateProxyProtocol checks the value of ProxyProtocolAnnotation.
+func ValidateProxyProtocol(value string, path *field.Path) field.ErrorList {
+	if value != ProxyProtocolV2 {
+		return field.ErrorList{field.NotSupported(path, value, []string{ProxyProtocolV2})}
+	}
+	return nil
+}
 
 // LoadBalancersNamespace has a Lease for each load balancer, and the service accounts that they log in with. Nothing in it is
 // propagated.
@@ -33,6 +54,11 @@ const LoadBalancersConfigMap = "load-balancers"
 // IsBalanced reports whether the federation's own load balancers serve an Ingress: it is of their class, and is not being deleted.
 func IsBalanced(i *networkingv1.Ingress) bool {
 	return i.Spec.IngressClassName != nil && *i.Spec.IngressClassName == IngressClassName && i.DeletionTimestamp == nil
+}
+
+// IsBalancedService reports whether the federation's own load balancers serve the ports of a Service: it is of their class, and is not being deleted.
+func IsBalancedService(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass != nil && *s.Spec.LoadBalancerClass == LoadBalancerClassName && s.DeletionTimestamp == nil
 }
 
 // BalancedHosts returns the hosts that an Ingress asks the load balancers for, in lower case: of its rules, and with a default backend
