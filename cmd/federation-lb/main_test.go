@@ -24,20 +24,25 @@ func output(t *testing.T, args ...string) (string, error) {
 func TestFlagsAreChecked(t *testing.T) {
 	serve := []string{"--kubeconfig", "/none"}
 	for want, args := range map[string][]string{
-		"--kubeconfig is required":                       {},
-		"one of them must be given":                      append(serve, "--http-bind-address", "", "--https-bind-address", ""),
-		`--http-bind-address "here": must be HOST:PORT`:  append(serve, "--http-bind-address", "here"),
-		`--trusted-peers "10.0.0.1": must be networks`:   append(serve, "--trusted-peers", "10.0.0.1"),
-		"--proxy-protocol needs --trusted-peers":         append(serve, "--proxy-protocol"),
-		"must be 1 or more":                              append(serve, "--max-connections", "0"),
-		"must not be negative":                           append(serve, "--drain-delay", "-1s"),
-		"--upstream-ca-file: open /none":                 append(serve, "--upstream-ca-file", "/none"),
-		`--name "A_b"`:                                   append(serve, "--name", "A_b"),
-		`--addresses "127.0.0.1": must be an IP address`: append(serve, "--addresses", "127.0.0.1"),
-		`--addresses "x": must be an IP address`:         append(serve, "--addresses", "x"),
-		`--kubeconfig "/none"`:                           serve,
-		"a host is required":                             {"trace"},
-		"must begin with a slash":                        {"trace", "--host", "a.test", "--path", "x"},
+		"--kubeconfig is required":                        {},
+		"one of them must be given":                       append(serve, "--http-bind-address", "", "--https-bind-address", ""),
+		`--http-bind-address "here": must be HOST:PORT`:   append(serve, "--http-bind-address", "here"),
+		`--trusted-peers "10.0.0.1": must be networks`:    append(serve, "--trusted-peers", "10.0.0.1"),
+		"--proxy-protocol needs --trusted-peers":          append(serve, "--proxy-protocol"),
+		"must be 1 or more":                               append(serve, "--max-connections", "0"),
+		"must not be negative":                            append(serve, "--drain-delay", "-1s"),
+		"--upstream-ca-file: open /none":                  append(serve, "--upstream-ca-file", "/none"),
+		`--name "A_b"`:                                    append(serve, "--name", "A_b"),
+		`--addresses "127.0.0.1": must be an IP address`:  append(serve, "--addresses", "127.0.0.1"),
+		`--addresses "x": must be an IP address`:          append(serve, "--addresses", "x"),
+		`--service-ports "70000": must be ports`:          append(serve, "--service-ports", "70000"),
+		`must not have port 9154, which is that of --met`: append(serve, "--service-ports", "9100-9200"),
+		`--service-bind-address "here": must be an IP`:    append(serve, "--service-bind-address", "here"),
+		`--service-idle-timeout 1s: must be 10s or more`:  append(serve, "--service-idle-timeout", "1s"),
+		`without one, a port`:                             {"trace", "--host", "a.test", "--port", "80"},
+		`--kubeconfig "/none"`:                            serve,
+		"a host is required":                              {"trace"},
+		"must begin with a slash":                         {"trace", "--host", "a.test", "--path", "x"},
 	} {
 		if _, err := output(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", args, err, want)
@@ -64,6 +69,9 @@ func TestTraceAsksARunningLoadBalancer(t *testing.T) {
 			_ = answer.Body.Close()
 			break
 		}
+	}
+	if text, err := output(t, "trace", "--port", "5432", "--metrics-address", address); err != nil || text != "port 5432: no Service of the class is served there\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 	text, err := output(t, "trace", "--host", "www.test", "--metrics-address", address)
 	if want := "host \"www.test\": no Ingress of the class has it: 404\n"; err != nil || text != want {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"federation/cmd/internal/logformat"
+	"federation/controllers/loadbalancer/plan"
 	"federation/controllers/servicedns/lookup"
 )
 
@@ -26,6 +28,9 @@ type options struct {
 	region        string
 	zone          string
 	http, https   string
+	serviceHost   string
+	servicePorts  string
+	serviceIdle   time.Duration
 	proxyProtocol bool
 	trusted       []string
 	upstreamCA    string
@@ -39,12 +44,13 @@ type options struct {
 
 	peers []netip.Prefix
 	own   []netip.Addr
+	ports plan.PortRanges
 	roots *x509.CertPool
 }
 
 func newOptions() *options {
 	name, _ := os.Hostname() // without one --name is required
-	return &options{name: strings.ToLower(name), http: ":80", https: ":443", connections: 10_000, ofClient: 1000, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
+	return &options{name: strings.ToLower(name), http: ":80", https: ":443", connections: 10_000, ofClient: 1000, serviceIdle: time.Hour, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
@@ -55,12 +61,15 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.zone, "zone", "", "`NAME` of the zone that it is in")
 	fs.StringVar(&o.http, "http-bind-address", o.http, "`HOST:PORT` for HTTP; empty: none")
 	fs.StringVar(&o.https, "https-bind-address", o.https, "`HOST:PORT` for HTTPS, with the certificates that Ingresses name; empty: none")
+	fs.StringVar(&o.servicePorts, "service-ports", "", "`PORTS` at which Services of the class are served (layer 4), as 5432,9000-9100; empty: none. Whoever may create Services has their choice of them, the first one each")
+	fs.StringVar(&o.serviceHost, "service-bind-address", "", "`ADDRESS` at which --service-ports are served; empty: all")
+	fs.DurationVar(&o.serviceIdle, "service-idle-timeout", o.serviceIdle, "how long nothing may move on a connection to a Service until it is closed")
 	fs.BoolVar(&o.proxyProtocol, "proxy-protocol", false, "each connection begins with a header of PROXY protocol v2, from one of --trusted-peers")
 	fs.StringSliceVar(&o.trusted, "trusted-peers", nil, "`NETWORKS` in CIDR notation whose X-Forwarded-For, Forwarded and PROXY headers are believed; those of others are replaced")
 	fs.StringVar(&o.upstreamCA, "upstream-ca-file", "", "`FILE` with the certificate authorities of clusters whose Services have appProtocol https; without it the system's")
-	fs.StringVar(&o.accessLog, "access-log", "", "`FILE` that gets a line of JSON for each request; -: the standard output")
-	fs.IntVar(&o.connections, "max-connections", o.connections, "open connections of clients on each port; further ones are closed at once")
-	fs.IntVar(&o.ofClient, "max-connections-per-client", o.ofClient, "open connections of one client on each port (of IPv6: of one /64), unless it is one of --trusted-peers")
+	fs.StringVar(&o.accessLog, "access-log", "", "`FILE` that gets a line of JSON for each request, and each connection to a Service; -: the standard output")
+	fs.IntVar(&o.connections, "max-connections", o.connections, "open connections of clients on each port, and on --service-ports together; further ones are closed at once")
+	fs.IntVar(&o.ofClient, "max-connections-per-client", o.ofClient, "open connections of one client on each port, and on --service-ports together (of IPv6: of one /64), unless it is one of --trusted-peers")
 	fs.DurationVar(&o.drainDelay, "drain-delay", o.drainDelay, "how long connections are still taken after SIGTERM, while clients are told to close theirs: longer than the TTL of its names")
 	fs.DurationVar(&o.drainTimeout, "drain-timeout", o.drainTimeout, "how long requests under way and WebSockets may take after that")
 	fs.StringVar(&o.metrics, "metrics-bind-address", "127.0.0.1:9154", "`HOST:PORT` on which /metrics, /healthz, /readyz, and /trace for \"federation-lb trace\" are served, without TLS; empty: nowhere")
@@ -96,6 +105,9 @@ func (o *options) validate() error {
 	if o.connections < 1 || o.ofClient < 1 {
 		return fmt.Errorf("--max-connections %d, --max-connections-per-client %d: must be 1 or more", o.connections, o.ofClient)
 	}
+	if err := o.validateServices(); err != nil {
+		return err
+	}
 	if o.drainDelay < 0 || o.drainTimeout < 0 {
 		return fmt.Errorf("--drain-delay %s, --drain-timeout %s: must not be negative", o.drainDelay, o.drainTimeout)
 	}
@@ -110,6 +122,31 @@ func (o *options) validate() error {
 	}
 	return o.lookups.Validate()
 }
+
+// validateServices checks how Services are served.
+func (o *options) validateServices() (err error) {
+	if o.ports, err = plan.ParsePortRanges(o.servicePorts); err != nil {
+		return fmt.Errorf("--service-ports %w", err)
+	}
+	if o.serviceHost != "" {
+		if _, err := netip.ParseAddr(o.serviceHost); err != nil {
+			return fmt.Errorf("--service-bind-address %q: must be an IP address", o.serviceHost)
+		}
+	}
+	for flag, address := range map[string]string{"http-bind-address": o.http, "https-bind-address": o.https, "metrics-bind-address": o.metrics} {
+		_, text, _ := net.SplitHostPort(address) // it has been checked
+		if port, err := strconv.ParseUint(text, 10, 16); err == nil && o.ports.Has(int32(port)) {
+			return fmt.Errorf("--service-ports %q: must not have port %d, which is that of --%s", o.servicePorts, port, flag)
+		}
+	}
+	if o.serviceIdle < minServiceIdle {
+		return fmt.Errorf("--service-idle-timeout %s: must be %s or more", o.serviceIdle, minServiceIdle)
+	}
+	return nil
+}
+
+// minServiceIdle is the least --service-idle-timeout.
+const minServiceIdle = 10 * time.Second
 
 // validateAddresses checks what the load balancer says of itself.
 func (o *options) validateAddresses() error {

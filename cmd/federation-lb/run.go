@@ -95,6 +95,7 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 		logformat.Announce("federation-lb: serving on %s", s.Addr())
 		group.Go(func() error { defer fail(); return s.Serve() })
 	}
+	services := p.ServeStreams(proxy.StreamOptions{Host: o.serviceHost, ProxyProtocol: o.proxyProtocol, MaxConnections: o.connections, MaxOfClient: o.ofClient, IdleTimeout: o.serviceIdle})
 	withdraw := from.announce(failed)
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil { // its unit waits for that, and nobody does elsewhere
 		klog.ErrorS(err, "Cannot tell systemd that requests are served")
@@ -108,6 +109,7 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.drainTimeout)
 	defer cancel()
+	group.Go(func() error { services.Shutdown(ending); return nil })
 	for _, s := range servers {
 		group.Go(func() error { return s.Shutdown(ending) })
 	}

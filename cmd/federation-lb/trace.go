@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,10 @@ func (o *options) serveMetrics(ctx context.Context, p *proxy.Proxy, ready func()
 	mux.Handle("/", process.Handler(ready))
 	mux.HandleFunc("GET /trace", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
+		if port, err := strconv.ParseUint(q.Get("port"), 10, 16); err == nil {
+			_, _ = io.WriteString(w, plan.TracePort(p.Table(), uint16(port), p.Pool)) // who asked may be gone
+			return
+		}
 		_, _ = io.WriteString(w, plan.Trace(p.Table(), q.Get("host"), q.Get("path"), p.Pool)) // who asked may be gone
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -52,28 +57,37 @@ func (o *options) serveMetrics(ctx context.Context, p *proxy.Proxy, ready func()
 const maxTrace = 1 << 20
 
 func traceCommand() *cobra.Command {
-	host, path, at := "", "/", "127.0.0.1:9154"
+	host, path, at, port := "", "/", "127.0.0.1:9154", uint16(0)
 	c := &cobra.Command{
-		Use:   "trace --host NAME [--path PATH]",
-		Short: "Say where a request would go, and why",
+		Use:   "trace {--host NAME [--path PATH] | --port PORT}",
+		Short: "Say where a request or a connection would go, and why",
 		Long: `Ask a running load balancer where it would send a request: the host and rule that match, and for each cluster
-its share of new requests, its rank and tier, and why.`,
-		Example: `  federation-lb trace --host www.example.com --path /cart`,
-		Args:    cobra.NoArgs,
+its share of new requests, its rank and tier, and why. With --port, where it would pass on a connection to that port of a Service.`,
+		Example: `  federation-lb trace --host www.example.com --path /cart
+  federation-lb trace --port 5432`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if host == "" || path == "" || path[0] != '/' {
-				return fmt.Errorf("--host %q, --path %q: a host is required, and the path must begin with a slash", host, path)
+			if port != 0 && host == "" {
+				return printTrace(c.Context(), c.OutOrStdout(), traceURL(at, url.Values{"port": {strconv.Itoa(int(port))}}))
 			}
-			u := url.URL{Scheme: "http", Host: at, Path: "/trace", RawQuery: url.Values{"host": {host}, "path": {path}}.Encode()}
-			return printTrace(c.Context(), c.OutOrStdout(), u.String())
+			if port != 0 || host == "" || path == "" || path[0] != '/' {
+				return fmt.Errorf("--host %q, --path %q, --port %d: a host is required or, without one, a port; and the path must begin with a slash", host, path, port)
+			}
+			return printTrace(c.Context(), c.OutOrStdout(), traceURL(at, url.Values{"host": {host}, "path": {path}}))
 		},
 
 		DisableFlagsInUseLine: true,
 	}
-	c.Flags().StringVar(&host, "host", "", "`NAME` that the request is for (required)")
+	c.Flags().StringVar(&host, "host", "", "`NAME` that the request is for")
 	c.Flags().StringVar(&path, "path", path, "`PATH` of the request")
+	c.Flags().Uint16Var(&port, "port", port, "`PORT` of a Service that the connection is to, in place of --host")
 	c.Flags().StringVar(&at, "metrics-address", at, "`HOST:PORT` of the load balancer's --metrics-bind-address")
 	return c
+}
+
+func traceURL(at string, query url.Values) string {
+	u := url.URL{Scheme: "http", Host: at, Path: "/trace", RawQuery: query.Encode()}
+	return u.String()
 }
 
 func printTrace(ctx context.Context, out io.Writer, address string) error {

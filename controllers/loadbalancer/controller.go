@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -39,6 +40,8 @@ type Options struct {
 	Kube  kubernetes.Interface
 	Proxy Proxy
 	Site  plan.Site
+	// ServicePorts are those at which it serves Services.
+	ServicePorts plan.PortRanges
 }
 
 // Controller keeps a proxy in line with the federation. Make it with New.
@@ -84,7 +87,7 @@ func New(o Options) *Controller {
 		Options: o, ready: make(chan struct{}), wake: make(chan struct{}, 1), changed: newChanges(),
 		services: o.Informers(corev1.SchemeGroupVersion.WithResource("services")), ingresses: o.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses")),
 		policies: o.Informers(v1beta1.PoliciesResource), grants: o.Informers(v1beta1.DNSNameGrantsResource),
-		world: plan.World{Services: map[string]*corev1.Service{}}, byKey: map[string]*networkingv1.Ingress{}, offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
+		world: plan.World{Services: map[string]*corev1.Service{}, ServicePorts: o.ServicePorts}, byKey: map[string]*networkingv1.Ingress{}, offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
 		table: plan.Routes(plan.World{}), reasons: map[string]bool{},
 	}
 	c.secrets = newSecrets(o.Kube, func() { c.note(func(s *changes) { s.certs = true }) })
@@ -252,13 +255,13 @@ func (c *Controller) dropPools() {
 	}
 }
 
-// logReasons logs what has become wrong with Ingresses.
+// logReasons logs what has become wrong with Ingresses and Services.
 func (c *Controller) logReasons() {
 	now := map[string]bool{}
 	for _, r := range c.table.Reasons {
 		text := r.String()
 		if now[text] = true; !c.reasons[text] {
-			klog.InfoS("Part of an Ingress is not served", "reason", text)
+			klog.InfoS("Part of an Ingress or Service is not served", "reason", text)
 		}
 	}
 	c.reasons = now
@@ -285,14 +288,19 @@ func (c *Controller) readService(key string) (portsChanged, changed bool) {
 		delete(c.settings, key)
 		return was != nil, was != nil
 	}
-	is.Status, is.ManagedFields = corev1.ServiceStatus{}, nil
+	if is.ManagedFields = nil; !v1beta1.IsBalancedService(is) {
+		is.Status = corev1.ServiceStatus{}
+	}
 	c.world.Services[key] = is
 	settings := c.readSettings(key)
 	if was == nil {
 		return true, true
 	}
-	portsChanged = was.UID != is.UID || was.Generation != is.Generation
-	return portsChanged, portsChanged || settings || was.Annotations[v1beta1.FallbackBelowAnnotation] != is.Annotations[v1beta1.FallbackBelowAnnotation]
+	portsChanged = was.UID != is.UID || !apiequality.Semantic.DeepEqual(was.Spec, is.Spec) || v1beta1.IsBalancedService(was) != v1beta1.IsBalancedService(is) ||
+		!apiequality.Semantic.DeepEqual(was.Status.LoadBalancer, is.Status.LoadBalancer) // which says who has a port
+	return portsChanged, portsChanged || settings || slices.ContainsFunc([]string{v1beta1.FallbackBelowAnnotation, v1beta1.ProxyProtocolAnnotation}, func(key string) bool {
+		return was.Annotations[key] != is.Annotations[key]
+	})
 }
 
 // readSettings reads a Service's settings for DNS, and reports whether they differ. Those that cannot be read stay.

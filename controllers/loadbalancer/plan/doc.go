@@ -13,6 +13,9 @@
 //	spill   a tier that misses part of its weight keeps what is left of it (ADR 44 has the formula); the rest goes to the next tier.
 //	weight  inside of a tier clusters share by weight, and the addresses of a cluster evenly. Those that are back begin with little.
 //
+// Services of the load balancers' class are served at their own ports, connection by connection, by pools of the same kind. A port belongs to one Service:
+// the one whose status has it, or else the oldest. Only the ports that whoever runs a load balancer gives are served (World.ServicePorts).
+//
 // What this load balancer sees of a target is Health: two checks in a row failed, or it was ejected for how it answered. Ejection counts
 // for at most half of the targets.
 package plan

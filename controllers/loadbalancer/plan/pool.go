@@ -35,6 +35,8 @@ type Pool struct {
 	Parts []Part
 	// Check is the check that the Service's settings ask for; nil: any answer will do.
 	Check *v1beta1.DNSHealthCheck
+	// ProxyProtocol: connections begin with a header of PROXY protocol v2.
+	ProxyProtocol bool
 	// Reasons say what is not as usual; sorted.
 	Reasons []Reason
 }
@@ -77,6 +79,7 @@ func DecidePool(in PoolInput) Pool {
 		check := in.Settings.HealthCheck.WithDefaults()
 		p.pool.Check = &check
 	}
+	p.pool.ProxyProtocol = in.ID.TCP && in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
 	p.findCandidates()
 	p.judge()
 	best := p.bestRank()
@@ -106,6 +109,9 @@ func (p *poolPlanner) addReason(cluster, format string, args ...any) {
 
 // protocol reads the appProtocol of the port.
 func (in PoolInput) protocol() Protocol {
+	if in.ID.TCP {
+		return TCP
+	}
 	if in.Service == nil {
 		return HTTP
 	}
@@ -302,7 +308,11 @@ func (p *poolPlanner) explain(best int) {
 		}
 	}
 	if len(p.pool.Parts) == 0 {
-		p.addReason("", "no cluster has an address that serves: requests are answered with 503")
+		then := "requests are answered with 503"
+		if p.in.ID.TCP {
+			then = "connections are closed"
+		}
+		p.addReason("", "no cluster has an address that serves: %s", then)
 	}
 	slices.SortStableFunc(p.pool.Parts, func(a, b Part) int {
 		return cmp.Or(boolCompare(b.Share > 0, a.Share > 0), boolCompare(a.Out, b.Out), cmp.Compare(ranks[a.Cluster], ranks[b.Cluster]), cmp.Compare(a.Tier, b.Tier), a.compare(b.Target))

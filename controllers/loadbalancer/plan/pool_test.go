@@ -17,7 +17,7 @@ const unseen = servicednsplan.RankUnseen
 
 // poolInput has a load balancer in region east.
 func poolInput(offers ...servicednsplan.Offer) PoolInput {
-	return PoolInput{ID: PoolID{"shop", "a", 80}, Site: Site{Region: "east"}, Service: service("shop", "a"), Offers: offers, Health: map[Target]Health{}}
+	return PoolInput{ID: PoolID{Namespace: "shop", Service: "a", Port: 80}, Site: Site{Region: "east"}, Service: service("shop", "a"), Offers: offers, Health: map[Target]Health{}}
 }
 
 func TestWhereRequestsGo(t *testing.T) {

@@ -49,11 +49,11 @@ func Alive(leases map[string]Lease, written map[string]string, now time.Time) ma
 }
 
 // Says formats what a load balancer says of itself.
-func Says(site Site, addresses []netip.Addr) (string, error) {
+func Says(site Site, addresses []netip.Addr, servicePorts PortRanges) (string, error) {
 	if len(addresses) == 0 {
 		return "", fmt.Errorf("addresses: must be one or more")
 	}
-	text, err := json.Marshal(servicednsplan.LoadBalancer{Region: site.Region, Zone: site.Zone, Addresses: addresses})
+	text, err := json.Marshal(servicednsplan.LoadBalancer{Region: site.Region, Zone: site.Zone, Addresses: addresses, ServicePorts: servicePorts.String()})
 	return string(text), err
 }
 

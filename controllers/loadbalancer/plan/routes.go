@@ -15,6 +15,8 @@ import (
 // Table says where requests go. Nobody changes it once it is made.
 type Table struct {
 	hosts map[string]*Host
+	// listeners are by port.
+	listeners map[uint16]PoolID
 	// Reasons are sorted.
 	Reasons []Reason
 }
@@ -48,7 +50,7 @@ type Route struct {
 
 // Routes makes the table. The order of its input does not matter.
 func Routes(w World) *Table {
-	b := tableBuilder{World: w, Table: &Table{hosts: map[string]*Host{}}, rest: map[string]*Host{}}
+	b := tableBuilder{World: w, Table: &Table{hosts: map[string]*Host{}, listeners: map[uint16]PoolID{}}, rest: map[string]*Host{}}
 	ingresses := servedIngresses(w.Ingresses)
 	b.ingresses, b.owners = ingresses, ownersOf(w, ingresses)
 	for host, own := range b.owners {
@@ -65,6 +67,7 @@ func Routes(w World) *Table {
 	if own, any := b.owners[anyHost]; any {
 		b.hosts[anyHost] = b.rest[own.namespace]
 	}
+	b.addListeners()
 	slices.SortFunc(b.Reasons, func(x, y Reason) int { return strings.Compare(x.String(), y.String()) })
 	b.Reasons = slices.Compact(b.Reasons)
 	return b.Table
@@ -236,13 +239,16 @@ func (t *Table) Secrets() []string {
 // Hosts returns the names of all hosts, sorted.
 func (t *Table) Hosts() []string { return slices.Sorted(maps.Keys(t.hosts)) }
 
-// Pools returns all pools that requests can go to.
+// Pools returns all pools that requests and connections can go to.
 func (t *Table) Pools() map[PoolID]bool {
 	pools := map[PoolID]bool{}
 	for _, h := range t.hosts {
 		for ; h != nil; h = h.rest {
 			h.addPools(pools)
 		}
+	}
+	for _, id := range t.listeners {
+		pools[id] = true
 	}
 	delete(pools, PoolID{})
 	return pools

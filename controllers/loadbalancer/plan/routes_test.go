@@ -308,7 +308,10 @@ func TestTheOrderOfIngressesDoesNotMatter(t *testing.T) {
 // TestPoolsOfATable: each route's pool is among them, and no other.
 func TestPoolsOfATable(t *testing.T) {
 	table := Routes(world(ingress("shop/x", 2, "a.test / Prefix a:80", "a.test /none Prefix none:80", "- /b Exact b:80", "* c:80"), ingress("bank/x", 1, "b.test / Prefix a:http")))
-	want := map[PoolID]bool{{"shop", "a", 80}: true, {"shop", "b", 80}: true, {"shop", "c", 80}: true, {"bank", "a", 80}: true}
+	want := map[PoolID]bool{
+		{Namespace: "shop", Service: "a", Port: 80}: true, {Namespace: "shop", Service: "b", Port: 80}: true, {Namespace: "shop", Service: "c", Port: 80}: true,
+		{Namespace: "bank", Service: "a", Port: 80}: true,
+	}
 	if got := table.Pools(); !reflect.DeepEqual(got, want) {
 		t.Errorf("pools %v, want %v", got, want)
 	}

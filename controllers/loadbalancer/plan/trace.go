@@ -35,12 +35,35 @@ func Trace(t *Table, host, path string, pool func(PoolID) (Pool, bool)) string {
 		out.WriteString("backend: there is no such Service and port: 503\n")
 		return out.String()
 	}
-	fmt.Fprintf(&out, "Service %s, by %s\n", p.ID, p.Protocol)
+	tracePool(&out, p)
+	return out.String()
+}
+
+// TracePort describes, line by line, where a connection to a port goes and why.
+func TracePort(t *Table, port uint16, pool func(PoolID) (Pool, bool)) string {
+	var out strings.Builder
+	id, ok := t.listeners[port]
+	p, decided := pool(id)
+	if !ok || !decided {
+		fmt.Fprintf(&out, "port %d: no Service of the class is served there\n", port)
+		return out.String()
+	}
+	fmt.Fprintf(&out, "port %d: connections are passed on as they are", port)
+	if p.ProxyProtocol {
+		out.WriteString(", with a header of PROXY protocol v2")
+	}
+	out.WriteByte('\n')
+	tracePool(&out, p)
+	return out.String()
+}
+
+// tracePool describes the parts of a pool.
+func tracePool(out *strings.Builder, p Pool) {
+	fmt.Fprintf(out, "Service %s, by %s\n", p.ID, p.Protocol)
 	for _, part := range p.Parts {
-		fmt.Fprintf(&out, "  %5.1f %%  %s  %s\n", 100*part.Share, part.Target, part.Why)
+		fmt.Fprintf(out, "  %5.1f %%  %s  %s\n", 100*part.Share, part.Target, part.Why)
 	}
 	for _, r := range p.Reasons {
-		fmt.Fprintf(&out, "%s\n", r)
+		fmt.Fprintf(out, "%s\n", r)
 	}
-	return out.String()
 }

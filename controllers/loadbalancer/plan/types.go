@@ -20,8 +20,10 @@ type Site struct{ Region, Zone string }
 type World struct {
 	// Ingresses of any class; those of others are left out.
 	Ingresses []*networkingv1.Ingress
-	// Services are the federated ones that backends may name, by namespace/name.
+	// Services are the federated ones that backends may name, and those of the load balancers' class, by namespace/name.
 	Services map[string]*corev1.Service
+	// ServicePorts are those at which this load balancer serves Services of its class.
+	ServicePorts PortRanges
 	// Grants and Kept say which namespace may have a host, before the age of Ingresses does. Kept is by canonical name.
 	Grants []*v1beta1.DNSNameGrant
 	Kept   map[string]servicednsplan.Keep
@@ -31,6 +33,8 @@ type World struct {
 type PoolID struct {
 	Namespace, Service string
 	Port               int32
+	// TCP: connections to it are passed on as they are (layer 4), in place of requests.
+	TCP bool
 }
 
 // IsZero reports whether it is no pool.
@@ -39,8 +43,14 @@ func (p PoolID) IsZero() bool { return p == PoolID{} }
 // Key is the Service's namespace/name.
 func (p PoolID) Key() string { return p.Namespace + "/" + p.Service }
 
-// String is NAMESPACE/SERVICE:PORT.
-func (p PoolID) String() string { return fmt.Sprintf("%s:%d", p.Key(), p.Port) }
+// String is NAMESPACE/SERVICE:PORT, with /TCP for connections.
+func (p PoolID) String() string {
+	text := fmt.Sprintf("%s:%d", p.Key(), p.Port)
+	if p.TCP {
+		text += "/TCP"
+	}
+	return text
+}
 
 // Protocol is how requests are sent to the targets of a pool.
 type Protocol string
@@ -49,6 +59,7 @@ type Protocol string
 const (
 	HTTP  Protocol = "http"  // HTTP/1.1
 	H2C   Protocol = "h2c"   // HTTP/2 without TLS, as for gRPC
+	TCP   Protocol = "tcp"   // connections as they are
 	HTTPS Protocol = "https" // TLS with the host's name, HTTP/2 or HTTP/1.1
 )
 

@@ -32,13 +32,13 @@ func newAccessLog(out io.Writer) *accessLog {
 	return &accessLog{out: out, wake: make(chan struct{}, 1)}
 }
 
-// add adds the line of a request.
-func (l *accessLog) add(r *http.Request, n *record) {
+// add adds the line of a request or connection.
+func (l *accessLog) add(appendTo func([]byte) []byte) {
 	l.mu.Lock()
 	if len(l.text) > maxLogged {
 		l.lost++
 	} else {
-		l.text = appendLine(l.text, r, n)
+		l.text = appendTo(l.text)
 	}
 	l.mu.Unlock()
 	select {
@@ -97,6 +97,28 @@ func appendLine(b []byte, r *http.Request, n *record) []byte {
 	}
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(n.status), 10)
 	b = strconv.AppendInt(append(b, `,"bytes":`...), n.bytes, 10)
+	b = strconv.AppendInt(append(b, `,"tries":`...), int64(n.tries), 10)
+	b = strconv.AppendFloat(append(b, `,"seconds":`...), time.Since(n.began).Seconds(), 'f', 6, 64)
+	return append(b, "}\n"...)
+}
+
+// appendStream formats a connection as one line of JSON.
+func appendStream(b []byte, n *streamRecord) []byte {
+	b = append(b, `{"time":"`...)
+	b = n.began.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	b = append(n.client.Addr().AppendTo(append(b, `","client":"`...)), '"')
+	for _, f := range [...]struct{ name, value string }{{"service", n.pool.Key()}, {"cluster", n.cluster}, {"result", n.result}, {"reason", n.why}} {
+		if f.value != "" {
+			b = append(append(b, `,"`+f.name+`":"`...), appendText(nil, f.value)...)
+			b = append(b, '"')
+		}
+	}
+	b = strconv.AppendInt(append(b, `,"port":`...), int64(n.pool.Port), 10)
+	if n.target.IsValid() {
+		b = append(n.target.AppendTo(append(b, `,"target":"`...)), '"')
+	}
+	b = strconv.AppendInt(append(b, `,"bytesSent":`...), n.sent, 10)
+	b = strconv.AppendInt(append(b, `,"bytes":`...), n.received, 10)
 	b = strconv.AppendInt(append(b, `,"tries":`...), int64(n.tries), 10)
 	b = strconv.AppendFloat(append(b, `,"seconds":`...), time.Since(n.began).Seconds(), 'f', 6, 64)
 	return append(b, "}\n"...)

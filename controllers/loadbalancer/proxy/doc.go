@@ -15,4 +15,7 @@
 // A request that waits for a target that begins to fail is sent to another one at once. A request is tried again, on another cluster,
 // if it never left; and once if no byte of an answer came and it is a GET, HEAD or OPTIONS without a body. Retries are at most 20 % of
 // the requests of a pool, beside a few that are always allowed.
+//
+// Connections to ports of Services (streams.go) are copied both ways by splice, with bounds on their number and on silence. One that no cluster has taken yet
+// is tried at others. Those to a target that begins to fail are reset while another one is used.
 package proxy

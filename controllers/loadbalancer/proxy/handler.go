@@ -48,7 +48,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		observeRequest(&n)
 		if p.log != nil {
-			p.log.add(r, &n)
+			p.log.add(func(b []byte) []byte { return appendLine(b, r, &n) })
 		}
 		p.tunnels.end(n.tunnel)
 		if fault := recover(); fault == http.ErrAbortHandler {

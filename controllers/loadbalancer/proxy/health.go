@@ -87,6 +87,9 @@ func (p *Proxy) runHealth(ctx context.Context) {
 		}
 		if second {
 			p.recompute()
+			if s := p.streams.Load(); s != nil {
+				s.retry()
+			}
 		}
 	}
 }
@@ -97,7 +100,7 @@ func (t *target) due() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	period, timeout := idlePeriod, checkTimeout
-	if used := t.used.Load(); used > 0 && clock-used < int64(usedFor) || t.failing || t.row > 0 {
+	if used := t.used.Load(); used > 0 && clock-used < int64(usedFor) || t.failing || t.row > 0 || len(t.streams) > 0 {
 		period = usedPeriod
 	}
 	if clock-t.heard.Load() > int64(silence) {
@@ -230,6 +233,11 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(timeout)) // fails only for what is closed
 	switch t.Protocol {
+	case plan.TCP:
+		if t.proxyProtocol {
+			_, err = io.WriteString(c, localProxyHeader)
+		}
+		return err // that it takes connections is all that can be asked of any
 	case plan.H2C:
 		return greetHTTP2(c)
 	case plan.HTTPS:

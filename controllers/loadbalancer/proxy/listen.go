@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,7 +38,6 @@ type Server struct {
 	one     *http1.Server
 	two     *http.Server
 	streams *handOver
-	open    atomic.Int64
 }
 
 // ListenOptions say how a Server listens.
@@ -56,18 +54,11 @@ type ListenOptions struct {
 
 // Listen listens with SO_REUSEPORT, so that a new process can listen before the old one ends.
 func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		if failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }); failed != nil {
-			return failed
-		}
-		return err
-	}}
-	listener, err := config.Listen(ctx, "tcp", o.Address)
+	listener, err := listenTCP(ctx, o.Address)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{proxy: p}
-	s.listener = &boundedListener{Listener: listener, server: s, options: o, of: map[netip.Addr]int{}}
+	s := &Server{proxy: p, listener: &boundedListener{Listener: listener, bounds: newBounds(p, o.MaxConnections, o.MaxOfClient), proxyProtocol: o.ProxyProtocol}}
 	s.streams = newHandOver(listener)
 	s.one = &http1.Server{Handler: p, HTTP2: s.streams.pass, MaxHead: maxHeader, HeadTimeout: readHeaderTimeout, IdleTimeout: keepAliveTimeout}
 	protocols := &http.Protocols{}
@@ -83,6 +74,17 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 		s.two.TLSConfig = s.config.Clone() // net/http changes its own
 	}
 	return s, nil
+}
+
+// listenTCP listens with SO_REUSEPORT.
+func listenTCP(ctx context.Context, address string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }); failed != nil {
+			return failed
+		}
+		return err
+	}}
+	return config.Listen(ctx, "tcp", address)
 }
 
 type discard struct{}
@@ -177,10 +179,8 @@ func (p *Proxy) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 // boundedListener bounds connections, of all and of each client.
 type boundedListener struct {
 	net.Listener
-	server  *Server
-	options ListenOptions
-	mu      sync.Mutex
-	of      map[netip.Addr]int
+	bounds        *bounds
+	proxyProtocol bool
 }
 
 // Accept closes connections that are too many.
@@ -191,14 +191,14 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		client := clientOf(addrOf(c.RemoteAddr()))
-		if !l.take(client) {
+		if !l.bounds.take(client) {
 			refused.Inc()
 			_ = c.Close() // it gets nothing
 			continue
 		}
-		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.release(client) })} // it listens to tcp
-		if l.options.ProxyProtocol {
-			return &proxiedConn{boundedConn: bounded, trusted: l.server.proxy.isTrusted}, nil
+		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.bounds.release(client) })} // it listens to tcp
+		if l.proxyProtocol {
+			return &proxiedConn{boundedConn: bounded, trusted: l.bounds.trusted}, nil
 		}
 		return bounded, nil
 	}
@@ -214,24 +214,37 @@ func clientOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-func (l *boundedListener) take(client netip.Addr) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if int(l.server.open.Load()) >= l.options.MaxConnections || l.of[client] >= l.options.MaxOfClient && !l.server.proxy.isTrusted(client) {
+// bounds count the open connections of one listener, or of several.
+type bounds struct {
+	trusted       func(netip.Addr) bool
+	all, ofClient int
+	mu            sync.Mutex
+	open          int
+	of            map[netip.Addr]int
+}
+
+func newBounds(p *Proxy, all, ofClient int) *bounds {
+	return &bounds{trusted: p.isTrusted, all: all, ofClient: ofClient, of: map[netip.Addr]int{}}
+}
+
+func (b *bounds) take(client netip.Addr) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open >= b.all || b.of[client] >= b.ofClient && !b.trusted(client) {
 		return false
 	}
-	l.server.open.Add(1)
-	l.of[client]++
+	b.open++
+	b.of[client]++
 	connections.Inc()
 	return true
 }
 
-func (l *boundedListener) release(client netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.server.open.Add(-1)
-	if l.of[client]--; l.of[client] == 0 {
-		delete(l.of, client)
+func (b *bounds) release(client netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open--
+	if b.of[client]--; b.of[client] == 0 {
+		delete(b.of, client)
 	}
 	connections.Dec()
 }

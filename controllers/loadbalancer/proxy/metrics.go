@@ -39,14 +39,35 @@ var (
 	})
 )
 
+var (
+	streamsTotal = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_lb_service_connections_total", StabilityLevel: metrics.ALPHA,
+		Help: "Connections to ports of Services that have ended, by Service, cluster and result: ended; broken (by one side, or idle for too long); lost (the cluster began to fail); unreachable (no cluster took it).",
+	}, []string{"service", "cluster", "result"})
+	streamBytes = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_lb_service_bytes_total", StabilityLevel: metrics.ALPHA,
+		Help: "Bytes of connections to ports of Services that have ended, by Service, cluster and direction: sent or received by the client.",
+	}, []string{"service", "cluster", "direction"})
+)
+
 // RegisterMetrics registers the metrics of proxies.
 func RegisterMetrics() {
-	legacyregistry.MustRegister(requests, durations, retries, ejections, failing, connections, refused)
+	legacyregistry.MustRegister(requests, durations, retries, ejections, failing, connections, refused, streamsTotal, streamBytes)
 }
 
 func observeRequest(n *record) {
 	requests.WithLabelValues(n.ingress, n.cluster, strconv.Itoa(n.status)).Inc()
 	durations.WithLabelValues(n.ingress).Observe(time.Since(n.began).Seconds())
+}
+
+// observeStream counts a connection that has ended, and logs it.
+func (p *Proxy) observeStream(n *streamRecord) {
+	streamsTotal.WithLabelValues(n.pool.Key(), n.cluster, n.result).Inc()
+	streamBytes.WithLabelValues(n.pool.Key(), n.cluster, "sent").Add(float64(n.sent))
+	streamBytes.WithLabelValues(n.pool.Key(), n.cluster, "received").Add(float64(n.received))
+	if p.log != nil {
+		p.log.add(func(b []byte) []byte { return appendStream(b, n) })
+	}
 }
 
 func observeOut(cluster string, fails bool) {

@@ -51,6 +51,8 @@ type Proxy struct {
 	log   *accessLog
 	// tunnels are what Shutdown of each server waits for.
 	tunnels tunnels
+	// streams takes the connections to ports of Services; nil: nothing does.
+	streams atomic.Pointer[Streams]
 
 	mu sync.Mutex
 	// inputs are what pools are decided from, without health.
@@ -112,6 +114,9 @@ func (p *Proxy) clock() int64 { return int64(time.Since(p.started)) }
 // SetRoutes has requests routed by a table, with certificates by the namespace/name of their Secrets.
 func (p *Proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) {
 	p.routing.Store(&routing{table, certs})
+	if s := p.streams.Load(); s != nil {
+		s.listenAll()
+	}
 }
 
 // Table returns the table in use.
@@ -216,7 +221,7 @@ func (p *Proxy) Health() map[plan.Target]plan.Health {
 }
 
 func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
-	key := targetKey{Target: at, Protocol: of.Protocol}
+	key := targetKey{Target: at, Protocol: of.Protocol, proxyProtocol: of.ProxyProtocol}
 	if of.Check != nil {
 		key.check = *of.Check
 	}
@@ -259,6 +264,9 @@ func (p *Proxy) allTargets() []*target {
 // changed decides the pools of a target again whose checks began to fail, or to pass.
 func (p *Proxy) changed(t *target, failing bool, err error) {
 	p.decideOf(t)
+	if failing && !p.isUsed(t) {
+		t.endStreams()
+	}
 	why := ""
 	if failing {
 		why = "its checks fail: " + probe.Why(err)
@@ -272,6 +280,23 @@ func (p *Proxy) ejected(t *target) {
 	p.decideOf(t)
 	ejections.WithLabelValues(t.Cluster).Inc()
 	p.Changed(t.Target, "requests failed there")
+}
+
+// isUsed reports whether a pool sends something to a target.
+func (p *Proxy) isUsed(t *target) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.users[t] {
+		v, _ := p.pools.Load(id)
+		if o, ok := v.(*pool); ok {
+			for i := range o.Parts {
+				if o.targets[i] == t && o.Parts[i].Share > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (p *Proxy) decideOf(t *target) {

@@ -52,6 +52,25 @@ func readProxyHeader(r io.Reader) (client netip.AddrPort, err error) {
 	return client, fmt.Errorf("PROXY header: family %#x with %d bytes: must be TCP over IPv4 or IPv6", head[13], size)
 }
 
+// appendProxyHeader appends the header that names a client, and the address that it connected to.
+func appendProxyHeader(b []byte, client, to netip.AddrPort) []byte {
+	const proxied, tcp4, tcp6 = 0x21, 0x11, 0x21
+	b = append(b, proxySignature...)
+	if client.Addr().Is4() && to.Addr().Is4() {
+		from, at := client.Addr().As4(), to.Addr().As4()
+		b = append(b, proxied, tcp4, 0, 12)
+		b = append(append(b, from[:]...), at[:]...)
+	} else {
+		from, at := client.Addr().As16(), to.Addr().As16()
+		b = append(b, proxied, tcp6, 0, 36)
+		b = append(append(b, from[:]...), at[:]...)
+	}
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, client.Port()), to.Port())
+}
+
+// localProxyHeader begins a connection of our own, as a check.
+const localProxyHeader = proxySignature + "\x20\x00\x00\x00"
+
 // proxiedConn is a connection that begins with a PROXY header, which is read with the first use of it.
 type proxiedConn struct {
 	*boundedConn

@@ -31,6 +31,8 @@ type targetKey struct {
 	plan.Protocol
 	// check is that of the Service's settings; zero: any answer will do.
 	check v1beta1.DNSHealthCheck
+	// proxyProtocol: connections begin with a header of PROXY protocol v2.
+	proxyProtocol bool
 }
 
 // target is a load balancer of a cluster.
@@ -48,12 +50,14 @@ type target struct {
 	idle []*conn
 	// waiting has the requests that no answer has come to.
 	waiting map[*exchange]struct{}
+	// streams has the connections that are passed on to it.
+	streams map[*stream]struct{}
 	health
 }
 
 func (p *Proxy) newTarget(key targetKey) *target {
-	t := &target{targetKey: key, proxy: p, waiting: map[*exchange]struct{}{}}
-	if key.Protocol == plan.HTTP {
+	t := &target{targetKey: key, proxy: p, waiting: map[*exchange]struct{}{}, streams: map[*stream]struct{}{}}
+	if key.Protocol == plan.HTTP || key.Protocol == plan.TCP {
 		return t
 	}
 	protocols := &http.Protocols{}

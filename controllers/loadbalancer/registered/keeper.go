@@ -3,17 +3,21 @@ package registered
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -29,10 +33,10 @@ import (
 // lookEvery is how often it is looked which load balancers are alive.
 const lookEvery = 500 * time.Millisecond
 
-// Keeper writes which load balancers are alive, and gives Ingresses of their class their addresses. One process at a time runs it.
+// Keeper writes which load balancers are alive, and gives Ingresses and Services of their classes their addresses. One process at a time runs it.
 type Keeper struct {
 	Kube kubernetes.Interface
-	// Informers has the Ingresses; their owner starts them.
+	// Informers has the Ingresses and Services; their owner starts them.
 	Informers servicedns.Informers
 
 	// written is the ConfigMap as written last; nil: it has to be read.
@@ -54,15 +58,16 @@ func (k *Keeper) Run(ctx context.Context) error {
 		return err
 	}
 	ingresses := k.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses"))
+	services := k.Informers(corev1.SchemeGroupVersion.WithResource("services"))
 	from.Start(ctx.Done())
 	defer from.Shutdown()
-	if !cache.WaitForCacheSync(ctx.Done(), seen.HasSynced, ingresses.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), seen.HasSynced, ingresses.HasSynced, services.HasSynced) {
 		return nil
 	}
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
 	for {
-		if err := k.look(ctx, ingresses.GetStore()); err != nil && ctx.Err() == nil {
+		if err := k.look(ctx, ingresses.GetStore(), services.GetStore()); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Failed to update what is known of load balancers, will retry")
 		}
 		select {
@@ -96,7 +101,7 @@ func (k *Keeper) forget(obj any) {
 }
 
 // look writes what has changed. It reads what was written only at the start, and after a write has failed.
-func (k *Keeper) look(ctx context.Context, ingresses cache.Store) (err error) {
+func (k *Keeper) look(ctx context.Context, ingresses, services cache.Store) (err error) {
 	configMaps := k.Kube.CoreV1().ConfigMaps(v1beta1.FederationNamespace)
 	if k.written == nil {
 		k.written, err = configMaps.Get(ctx, v1beta1.LoadBalancersConfigMap, metav1.GetOptions{})
@@ -123,7 +128,43 @@ func (k *Keeper) look(ctx context.Context, ingresses cache.Store) (err error) {
 		}
 		k.missing = false
 	}
-	return k.report(ctx, ingresses, plan.Addresses(alive))
+	return errors.Join(k.report(ctx, ingresses, plan.Addresses(alive)), k.reportServices(ctx, services, alive))
+}
+
+// reportServices writes the addresses, and which ports are served there, into the status of the Services that lack them.
+func (k *Keeper) reportServices(ctx context.Context, services cache.Store, alive map[string]string) error {
+	all := map[string]*corev1.Service{}
+	for _, obj := range services.List() {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok || !servicednsplan.IsBalanced(u) {
+			continue
+		}
+		s := &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err == nil { // the API server has decoded it
+			all[s.Namespace+"/"+s.Name] = s
+		}
+	}
+	for key, want := range plan.ServiceStatus(all, alive) {
+		s := all[key]
+		if sameIngress(s.Status.LoadBalancer.Ingress, want) {
+			continue
+		}
+		body, err := json.Marshal(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": want}}})
+		if err != nil {
+			return err
+		}
+		if _, err := k.Kube.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, body, metav1.PatchOptions{}, "status"); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameIngress compares addresses and ports. The API server adds a mode to each.
+func sameIngress(a, b []corev1.LoadBalancerIngress) bool {
+	return slices.EqualFunc(a, b, func(x, y corev1.LoadBalancerIngress) bool {
+		return x.IP == y.IP && apiequality.Semantic.DeepEqual(x.Ports, y.Ports)
+	})
 }
 
 // report writes the addresses into the status of the Ingresses that lack them.

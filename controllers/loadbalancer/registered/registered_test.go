@@ -2,12 +2,14 @@ package registered
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,32 +26,41 @@ import (
 func asUnstructured(obj any) (any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	u := &unstructured.Unstructured{Object: content}
-	u.SetKind("Ingress")
+	if u.SetKind("Ingress"); obj != nil {
+		if _, isService := obj.(*corev1.Service); isService {
+			u.SetKind("Service")
+		}
+	}
 	return u, err
 }
 
-// TestLoadBalancersComeAndGo: their addresses are in the ConfigMap and in the status of Ingresses of the class while they live.
+// TestLoadBalancersComeAndGo: their addresses are in the ConfigMap and in the status of Ingresses of the class while they live, and of a Service if they serve its port.
 func TestLoadBalancersComeAndGo(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ingress := func(name, class string) *networkingv1.Ingress {
 		return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: networkingv1.IngressSpec{IngressClassName: &class}}
 	}
-	kube := fake.NewClientset(ingress("web", v1beta1.IngressClassName), ingress("other", "nginx"))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(v1beta1.LoadBalancerClassName), Ports: []corev1.ServicePort{{Port: 5432}},
+	}}
+	kube := fake.NewClientset(ingress("web", v1beta1.IngressClassName), ingress("other", "nginx"), service)
 	shared := informers.NewSharedInformerFactory(kube, 0)
-	informer := shared.Networking().V1().Ingresses().Informer()
-	if err := informer.SetTransform(asUnstructured); err != nil {
-		t.Fatal(err)
+	byResource := map[string]cache.SharedIndexInformer{"ingresses": shared.Networking().V1().Ingresses().Informer(), "services": shared.Core().V1().Services().Informer()}
+	for _, informer := range byResource {
+		if err := informer.SetTransform(asUnstructured); err != nil {
+			t.Fatal(err)
+		}
 	}
-	keeper := &Keeper{Kube: kube, Informers: func(schema.GroupVersionResource) cache.SharedIndexInformer { return informer }}
+	keeper := &Keeper{Kube: kube, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer { return byResource[r.Resource] }}
 	shared.Start(ctx.Done())
 	done := make(chan error)
 	go func() { done <- keeper.Run(ctx) }()
-	announce := func(name, address string) func() {
+	announce := func(name, address, ports string) func() {
 		ctx, leave := context.WithCancel(ctx)
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			Announce(ctx, kube, name, name+"-1", `{"region":"east","addresses":["`+address+`"]}`, func() string { return `[{"cluster":"east-a","address":"192.0.2.9:80"}]` })
+			Announce(ctx, kube, name, name+"-1", `{"region":"east","addresses":["`+address+`"],"servicePorts":"`+ports+`"}`, func() string { return `[{"cluster":"east-a","address":"192.0.2.9:80"}]` })
 		}()
 		return func() { leave(); <-left }
 	}
@@ -69,6 +80,14 @@ func TestLoadBalancersComeAndGo(t *testing.T) {
 				names += " " + a.IP
 			}
 		}
+		s, err := kube.CoreV1().Services("shop").Get(ctx, "db", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names += " db"
+		for _, a := range s.Status.LoadBalancer.Ingress {
+			names += fmt.Sprintf(" %s:%d", a.IP, a.Ports[0].Port)
+		}
 		return names
 	}
 	becomes := func(want string) {
@@ -79,15 +98,15 @@ func TestLoadBalancersComeAndGo(t *testing.T) {
 			}
 		}
 	}
-	becomes(" web other")
-	leaveA := announce("a", "192.0.2.1")
-	becomes("a web 192.0.2.1 other")
-	leaveB := announce("b", "192.0.2.2")
-	becomes("a,b web 192.0.2.1 192.0.2.2 other")
+	becomes(" web other db")
+	leaveA := announce("a", "192.0.2.1", "5000-5999")
+	becomes("a web 192.0.2.1 other db 192.0.2.1:5432")
+	leaveB := announce("b", "192.0.2.2", "")
+	becomes("a,b web 192.0.2.1 192.0.2.2 other db 192.0.2.1:5432")
 	leaveA()
-	becomes("b web 192.0.2.2 other")
+	becomes("b web 192.0.2.2 other db")
 	leaveB()
-	becomes(" web other")
+	becomes(" web other db")
 	end()
 	if err := <-done; err != nil {
 		t.Error(err)

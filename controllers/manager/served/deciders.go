@@ -5,8 +5,10 @@ package served
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -136,9 +138,11 @@ func (o Options) informers(slim func(metav1.Object), selects func(*metav1.ListOp
 	return wire.NewInformers(wire.Source{Kube: kube, Dynamic: o.Client, Slim: slim, Select: selects}), nil
 }
 
-// loadBalancers has the addresses of the federation's own load balancers in DNS, and in the status of Ingresses of their class.
+// loadBalancers has the addresses of the federation's own load balancers in DNS, and in the status of Ingresses and Services of their classes.
 func (o Options) loadBalancers(_ context.Context, from manager.Informers) (func(context.Context) error, error) {
-	from.ForResource(networkingv1.SchemeGroupVersion.WithResource("ingresses")) // requested before they are started
+	for _, r := range []schema.GroupVersionResource{networkingv1.SchemeGroupVersion.WithResource("ingresses"), corev1.SchemeGroupVersion.WithResource("services")} {
+		from.ForResource(r) // requested before they are started
+	}
 	keeper := &registered.Keeper{Kube: o.Kube, Informers: from.ForResource}
 	return keeper.Run, nil
 }

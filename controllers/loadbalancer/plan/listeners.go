@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	servicednsplan "federation/controllers/servicedns/plan"
+)
+
+// Listener is a port at which connections are taken for a Service, and passed on as they are.
+type Listener struct {
+	Port uint16
+	Pool PoolID
+}
+
+// Errors of ports in the status of a Service (status.loadBalancer.ingress[].ports[].error).
+const (
+	// PortTaken: another Service has the port.
+	PortTaken = "federation.kubernetes.io/PortTaken"
+	// PortNotServed: the load balancer serves Services at other ports only.
+	PortNotServed = "federation.kubernetes.io/PortNotServed"
+	// ProtocolNotServed: it is not TCP.
+	ProtocolNotServed = "federation.kubernetes.io/ProtocolNotServed"
+)
+
+// portOwners returns which Service has each port: the one whose status has it already, or else the oldest. So nobody can take over a port that is
+// served: neither by an old Service that asks for it later, nor by one that is made with an old date.
+func portOwners(services map[string]*corev1.Service) map[int32]*corev1.Service {
+	owners := map[int32]*corev1.Service{}
+	for _, s := range services {
+		if !v1beta1.IsBalancedService(s) {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			if was := owners[p.Port]; isTCP(p) && (was == nil || comesBefore(s, was, p.Port)) {
+				owners[p.Port] = s
+			}
+		}
+	}
+	return owners
+}
+
+func isTCP(p corev1.ServicePort) bool { return p.Protocol == "" || p.Protocol == corev1.ProtocolTCP }
+
+func comesBefore(a, b *corev1.Service, port int32) bool {
+	if x, y := holdsPort(a, port), holdsPort(b, port); x != y {
+		return x
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// holdsPort reports whether the status of a Service says that a load balancer serves it at a port.
+func holdsPort(s *corev1.Service, port int32) bool {
+	for _, at := range s.Status.LoadBalancer.Ingress {
+		for _, p := range at.Ports {
+			if p.Port == port && p.Protocol == corev1.ProtocolTCP && p.Error == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// portError returns why a port of a Service is not served by a load balancer with these ports; "" if it is.
+func portError(s *corev1.Service, p corev1.ServicePort, owners map[int32]*corev1.Service, served PortRanges) string {
+	switch {
+	case !isTCP(p):
+		return ProtocolNotServed
+	case !served.Has(p.Port):
+		return PortNotServed
+	case owners[p.Port] != s:
+		return PortTaken
+	}
+	return ""
+}
+
+// addListeners adds the ports of Services.
+func (b *tableBuilder) addListeners() {
+	owners := portOwners(b.Services)
+	for key, s := range b.Services {
+		if !v1beta1.IsBalancedService(s) {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			r := Reason{Object: "Service " + key}
+			switch portError(s, p, owners, b.ServicePorts) {
+			case "":
+				b.listeners[uint16(p.Port)] = PoolID{Namespace: s.Namespace, Service: s.Name, Port: p.Port, TCP: true}
+				continue
+			case ProtocolNotServed:
+				r.Message = fmt.Sprintf("port %d is not served: protocol %s: must be TCP", p.Port, p.Protocol)
+			case PortNotServed:
+				r.Message = fmt.Sprintf("port %d is not served: this load balancer serves Services at ports %q only", p.Port, b.ServicePorts)
+			case PortTaken:
+				r.Message = fmt.Sprintf("port %d is not served: another Service has it", p.Port)
+				r.Holder = owners[p.Port].Namespace + "/" + owners[p.Port].Name
+			}
+			b.Reasons = append(b.Reasons, r)
+		}
+	}
+}
+
+// Listeners returns the ports at which connections are taken for Services, sorted.
+func (t *Table) Listeners() (all []Listener) {
+	for _, port := range slices.Sorted(maps.Keys(t.listeners)) {
+		all = append(all, Listener{port, t.listeners[port]})
+	}
+	return all
+}
+
+// ServiceStatus returns what the status of each Service of the class is to say, by namespace/name: the addresses of the load balancers that serve one or more
+// of its ports, and for each port whether they do.
+func ServiceStatus(services map[string]*corev1.Service, written map[string]string) map[string][]corev1.LoadBalancerIngress {
+	owners, status := portOwners(services), map[string][]corev1.LoadBalancerIngress{}
+	for key, s := range services {
+		if !v1beta1.IsBalancedService(s) {
+			continue
+		}
+		status[key] = nil
+		for name, says := range written {
+			b, err := servicednsplan.ParseLoadBalancer(name, says)
+			if err != nil {
+				continue
+			}
+			served, err := ParsePortRanges(b.ServicePorts)
+			if err != nil {
+				continue
+			}
+			if ports := portStatuses(s, owners, served); ports != nil {
+				for _, a := range b.Addresses {
+					status[key] = append(status[key], corev1.LoadBalancerIngress{IP: a.String(), Ports: ports})
+				}
+			}
+		}
+		slices.SortFunc(status[key], func(a, b corev1.LoadBalancerIngress) int {
+			return cmp.Or(netip.MustParseAddr(a.IP).Compare(netip.MustParseAddr(b.IP)), len(a.Ports)-len(b.Ports))
+		})
+		status[key] = slices.CompactFunc(status[key], func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP })
+	}
+	return status
+}
+
+// portStatuses returns what becomes of each port; nil if none is served.
+func portStatuses(s *corev1.Service, owners map[int32]*corev1.Service, served PortRanges) (all []corev1.PortStatus) {
+	some := false
+	for _, p := range s.Spec.Ports {
+		status := corev1.PortStatus{Port: p.Port, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP)}
+		if fault := portError(s, p, owners, served); fault != "" {
+			status.Error = &fault
+		} else {
+			some = true
+		}
+		all = append(all, status)
+	}
+	if !some {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,363 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"federation/controllers/loadbalancer/plan"
+	"federation/controllers/supervisor"
+)
+
+const (
+	// maxStreamTries bounds the clusters that a connection is tried at, each for dialTimeout.
+	maxStreamTries = 5
+	// windows is how many times within the idle timeout it is looked whether something has moved.
+	windows = 4
+	// listenAgain is the time between two tries to listen at a port that somebody else has.
+	listenAgain = 10 * time.Second
+)
+
+// StreamOptions say how connections to the ports of Services are taken.
+type StreamOptions struct {
+	// Host is the address to listen at; empty: all.
+	Host string
+	// ProxyProtocol, MaxConnections and MaxOfClient are as in ListenOptions. The bounds hold for all ports together.
+	ProxyProtocol               bool
+	MaxConnections, MaxOfClient int
+	// IdleTimeout ends a connection on which nothing moves for that long.
+	IdleTimeout time.Duration
+}
+
+// Streams takes connections to the ports of Services, and passes them on as they are. Make it with ServeStreams.
+type Streams struct {
+	StreamOptions
+	proxy  *Proxy
+	bounds *bounds
+
+	mu     sync.Mutex
+	closed bool
+	ports  map[uint16]*streamListener
+	// failed are the ports that somebody else has, and why.
+	failed map[uint16]string
+	tried  time.Time
+	// accepting ends when nothing is accepted any more.
+	accepting sync.WaitGroup
+}
+
+// streamListener is a port of a Service.
+type streamListener struct {
+	net.Listener
+	// pool is replaced when another Service gets the port.
+	pool atomic.Pointer[plan.PoolID]
+}
+
+// ServeStreams listens at the ports that the table has for Services, from now on, until Shutdown.
+func (p *Proxy) ServeStreams(o StreamOptions) *Streams {
+	s := &Streams{StreamOptions: o, proxy: p, bounds: newBounds(p, o.MaxConnections, o.MaxOfClient), ports: map[uint16]*streamListener{}, failed: map[uint16]string{}}
+	p.streams.Store(s)
+	s.listenAll()
+	return s
+}
+
+// listenAll opens and closes sockets, so that they are those that the table has.
+func (s *Streams) listenAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.tried = s.proxy.now()
+	want := map[uint16]bool{}
+	for _, l := range s.proxy.Table().Listeners() {
+		want[l.Port] = true
+		if open := s.ports[l.Port]; open != nil {
+			open.pool.Store(&l.Pool)
+		} else {
+			s.listen(l)
+		}
+	}
+	for port, l := range s.ports {
+		if !want[port] {
+			_ = l.Close() // nothing is left to do
+			delete(s.ports, port)
+		}
+	}
+	for port := range s.failed {
+		if !want[port] {
+			delete(s.failed, port)
+		}
+	}
+}
+
+// listen begins to listen at a port, if it can. The caller holds the lock.
+func (s *Streams) listen(at plan.Listener) {
+	listener, err := listenTCP(context.Background(), net.JoinHostPort(s.Host, strconv.Itoa(int(at.Port))))
+	if err != nil {
+		if s.failed[at.Port] != err.Error() {
+			klog.ErrorS(err, "Cannot listen at the port of a Service, will retry", "port", at.Port)
+		}
+		s.failed[at.Port] = err.Error()
+		return
+	}
+	delete(s.failed, at.Port)
+	l := &streamListener{Listener: &boundedListener{Listener: listener, bounds: s.bounds, proxyProtocol: s.ProxyProtocol}}
+	l.pool.Store(&at.Pool)
+	s.ports[at.Port] = l
+	s.accepting.Go(func() {
+		_ = supervisor.Protect(context.Background(), "loadbalancer", func() error { s.accept(l); return nil }) // it has logged a panic
+	})
+}
+
+// retry listens again at ports that somebody else had.
+func (s *Streams) retry() {
+	s.mu.Lock()
+	due := len(s.failed) > 0 && s.proxy.now().Sub(s.tried) > listenAgain
+	s.mu.Unlock()
+	if due {
+		s.listenAll()
+	}
+}
+
+// Shutdown takes no more connections, and waits for those that are open until ctx ends; then it closes them.
+func (s *Streams) Shutdown(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	for _, l := range s.ports {
+		_ = l.Close() // nothing is left to do
+	}
+	s.mu.Unlock()
+	s.accepting.Wait() // what was accepted counts from then on
+	s.proxy.tunnels.wait(ctx)
+}
+
+func (s *Streams) accept(l *streamListener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(acceptPause) // too many files are open, or so
+			continue
+		}
+		one := s.proxy.tunnels.begin() // before anybody waits for the last
+		go func() {
+			defer s.proxy.tunnels.end(one)
+			defer func() { _ = c.Close() }() // what was sent has been sent
+			one.set(c)
+			_ = supervisor.Protect(context.Background(), "loadbalancer", func() error { s.serve(c, *l.pool.Load()); return nil }) // it has logged a panic
+		}()
+	}
+}
+
+// streamRecord is what is known of a connection, for metrics and the access log.
+type streamRecord struct {
+	began    time.Time
+	client   netip.AddrPort
+	pool     plan.PoolID
+	cluster  string
+	target   netip.AddrPort
+	sent     int64 // from the client
+	received int64 // from the cluster
+	tries    int
+	result   string
+	why      string
+}
+
+// Results of connections.
+const (
+	streamEnded       = "ended"       // both sides have ended it
+	streamBroken      = "broken"      // one side broke it off, or the other was silent for too long
+	streamLost        = "lost"        // the cluster began to fail its checks
+	streamUnreachable = "unreachable" // no cluster took it
+)
+
+// serve passes a connection on until it ends.
+func (s *Streams) serve(c net.Conn, id plan.PoolID) {
+	n := &streamRecord{began: s.proxy.now(), pool: id}
+	client, ok := clientConn(c)
+	if !ok {
+		return // it said nothing that can be believed, as a scanner
+	}
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		n.client = unmapped(tcp.AddrPort())
+	}
+	defer s.proxy.observeStream(n)
+	server, t, err := s.connect(client, n)
+	if err != nil {
+		n.result, n.why = streamUnreachable, err.Error()
+		_ = client.SetLinger(0) // so that the client does not take it for an answer
+		return
+	}
+	x := &stream{client: client.TCPConn, server: server, idle: s.IdleTimeout, proxy: s.proxy}
+	t.addStream(x)
+	defer t.removeStream(x)
+	x.pass(n)
+}
+
+// clientConn returns the socket of a client, whose PROXY header has been read if there is to be one.
+func clientConn(c net.Conn) (*boundedConn, bool) {
+	switch c := c.(type) {
+	case *boundedConn:
+		return c, true
+	case *proxiedConn:
+		c.RemoteAddr() // reads the header
+		return c.boundedConn, c.err == nil
+	}
+	return nil, false
+}
+
+// errNoCluster is why a connection is closed at once.
+var errNoCluster = errors.New("no cluster has an address that serves")
+
+// connect connects to a cluster, or to the next one if that takes no connection. Nothing of the client's has been sent before, so no try is too much.
+func (s *Streams) connect(client *boundedConn, n *streamRecord) (*countedConn, *target, error) {
+	v, ok := s.proxy.pools.Load(n.pool)
+	if !ok {
+		return nil, nil, errNoCluster
+	}
+	o, last := v.(*pool), errNoCluster
+	var tried []*target
+	for n.tries < maxStreamTries {
+		t := o.pick(tried)
+		if t == nil {
+			break
+		}
+		if n.tries > 0 {
+			retries.WithLabelValues(n.cluster, t.Cluster).Inc()
+		}
+		tried = append(tried, t)
+		n.tries++
+		n.cluster, n.target = t.Cluster, t.Address
+		server, err := t.openStream(client, n.client)
+		if err == nil {
+			return server, t, nil
+		}
+		last = err
+		s.proxy.refresh(&o)
+	}
+	return nil, nil, last
+}
+
+// openStream connects to the target, and names the client where that is wanted.
+func (t *target) openStream(client *boundedConn, from netip.AddrPort) (*countedConn, error) {
+	t.used.Store(t.proxy.clock())
+	server, err := t.dialCounted(context.Background()) // it has a timeout
+	if err == nil && t.proxyProtocol {
+		_ = server.SetWriteDeadline(time.Now().Add(dialTimeout)) // fails only for what is closed
+		to, _ := client.LocalAddr().(*net.TCPAddr)
+		if _, err = server.Write(appendProxyHeader(nil, from, unmapped(to.AddrPort()))); err != nil {
+			_ = server.Close() // it is given up
+		}
+	}
+	if !errors.Is(err, errTooMany) {
+		t.delivered(err, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return server, nil
+}
+
+func (t *target) addStream(x *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.streams[x] = struct{}{}
+}
+
+func (t *target) removeStream(x *stream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.streams, x)
+}
+
+// endStreams ends the connections to the target, so that clients begin new ones.
+func (t *target) endStreams() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for x := range t.streams {
+		x.lost.Store(true)
+		x.abort()
+	}
+}
+
+// stream is a connection that is passed on.
+type stream struct {
+	proxy  *Proxy
+	client *net.TCPConn
+	server *countedConn
+	idle   time.Duration
+	// moved is when something last moved, either way, in nanoseconds of the proxy's clock.
+	moved atomic.Int64
+	// lost: the target began to fail. silent: nothing moved for too long. broken: one side broke it off.
+	lost, silent, broken atomic.Bool
+}
+
+// pass copies both ways until both have ended.
+func (x *stream) pass(n *streamRecord) {
+	x.moved.Store(x.proxy.clock())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if supervisor.Protect(context.Background(), "loadbalancer", func() error { n.sent = x.copy(x.server.TCPConn, x.client); return nil }) != nil {
+			x.abort()
+		}
+	}()
+	n.received = x.copy(x.client, x.server.TCPConn)
+	<-done
+	_ = x.server.Close() // both ways have ended
+	switch n.result = streamEnded; {
+	case x.lost.Load():
+		n.result, n.why = streamLost, "the cluster began to fail its checks"
+	case x.silent.Load():
+		n.result, n.why = streamBroken, "nothing moved for "+x.idle.String()
+	case x.broken.Load():
+		n.result, n.why = streamBroken, "the client or the cluster broke it off"
+	}
+}
+
+// copy copies one way, by splice where the kernel has it, until the source ends, and then ends that way. It returns how much it was.
+// The deadline for reading ends a copy only between two pieces: nothing is lost when it goes on. That for writing is for whom nothing can be sent to.
+func (x *stream) copy(to, from *net.TCPConn) (sum int64) {
+	for {
+		began := time.Now()
+		_ = from.SetReadDeadline(began.Add(x.idle / windows)) // fails only for what is closed
+		_ = to.SetWriteDeadline(began.Add(x.idle))
+		n, err := to.ReadFrom(from)
+		if sum += n; n > 0 {
+			x.moved.Store(x.proxy.clock())
+		}
+		switch {
+		case err == nil:
+			_ = to.CloseWrite() // the other side may be gone
+			return sum
+		case !isTimeout(err):
+			x.broken.Store(true)
+			x.abort()
+			return sum
+		case time.Since(began) >= x.idle || x.proxy.clock()-x.moved.Load() >= int64(x.idle):
+			x.silent.Store(true)
+			x.abort()
+			return sum
+		}
+	}
+}
+
+// abort resets both sides, so that neither takes what it got for the whole.
+func (x *stream) abort() {
+	_ = x.client.SetLinger(0) // fails only for what is closed
+	_ = x.server.SetLinger(0)
+	_ = x.client.Close() // it is counted until the handler closes it
+	_ = x.server.Close()
+}
+
+// unmapped is an address without IPv4 inside of IPv6.
+func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
