@@ -2,6 +2,9 @@
 # What clients of federation-lb see when a cluster is killed, hangs, is cut off, is drained and comes back, and when one of two load balancers is killed
 # or replaced: no GET may fail, but those whose bytes were on their way to the load balancer that is killed. 100 requests a second come over new connections, 100 over kept-alive ones.
 #
+# The same through a Service of the load balancers' class, over new connections alone (layer 4): none may fail but those that are open when a cluster or
+# load balancer goes, and none at all in other phases. Of the two phases in which a cluster is there and does not answer, what clients see is only shown.
+#
 # Clusters are real API servers with simulated nodes; at the address that each gives its Service an HTTP server stands for its load balancer and pods.
 # All of it is in a network namespace of its own.
 set -euo pipefail
@@ -14,11 +17,17 @@ pids=()
 stack()  { _output/bin/local --root "$root" "$@"; }
 member() { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
 fail()   { echo "error: $*; logs: $root" >&2; exit 1; }
-vip()    { member "$1" get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}' 2>/dev/null; }
-has_vip() { [ -n "$(vip "$1")" ]; }
-serve()  { _output/bin/lbclient serve --address "${vips[$1]}:80" --name "$1" & servers[$1]=$!; pids+=($!); }
+vip()    { member "$1" get service "$2" -o jsonpath='{.status.loadBalancer.ingress[0].ip}' 2>/dev/null; }
+has_vip() { [ -n "$(vip "$1" "$2")" ]; }
+serve()  { # both Services' servers of a cluster
+  _output/bin/lbclient serve --address "${vips[$1]}:80" --name "$1" & servers[$1]=$!; pids+=($!)
+  _output/bin/lbclient serve --address "${raw[$1]}:5000" --name "$1" & servers[$1]+=" $!"; pids+=($!)
+}
+signal() { # shellcheck disable=SC2086
+  kill "-$1" ${servers[$2]}
+}
 balancer() { # NAME ADDRESS METRICS
-  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "" \
+  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "" --service-bind-address "$2" --service-ports 5000 \
     --metrics-bind-address "127.0.0.1:$3" --drain-delay 5s --drain-timeout 10s >>"$root/$1.log" 2>&1 &
   balancers[$1]=$!; pids+=($!)
 }
@@ -27,12 +36,15 @@ share()  { _output/bin/federation-lb trace --host "$host" --metrics-address 127.
 share_is() { [ "$(share "$1")" = "$2" ]; }
 gets_some() { [ "$(share "$1")" -gt 0 ]; }
 status_has() { [ "$(kubectl get ingress web -o jsonpath='{.status.loadBalancer.ingress[*].ip}')" = "$1" ]; }
+raw_has() { [ "$(kubectl get service raw -o jsonpath='{.status.loadBalancer.ingress[*].ip}')" = "$1" ]; }
 dns_has() { [ "$(dig +short +tries=1 +time=1 "@${DNS_ADDRESS%:*}" -p "${DNS_ADDRESS##*:}" "$host" A | sort | tr '\n' ' ')" = "$1 " ]; }
 says()   { kubectl federation "${@:2}" | grep -q "$1"; }
-cut()    { nft -f - <<<"table inet cut { chain out { type filter hook output priority 0; ip daddr $1 drop; ip saddr $1 drop; }; }"; }
-phase()  { echo "$*" | tee /dev/fd/"$visitor"; }
+cut()    { nft -f - <<<"table inet cut { chain out { type filter hook output priority 0; ip daddr { $1 } drop; ip saddr { $1 } drop; }; }"; }
+phase()  { # what is under way when something happens belongs to its phase
+  echo "$*" | tee /dev/fd/"$visitor" /dev/fd/"$raw_visitor"; sleep 0.2
+}
 
-declare -A vips servers balancers
+declare -A vips raw servers balancers
 cleanup() { kill -CONT "${pids[@]}" 2>/dev/null || true; kill -KILL "${pids[@]}" 2>/dev/null || true; stack down >/dev/null; }
 trap cleanup EXIT
 mkdir -p "$root"
@@ -60,6 +72,11 @@ kind: Service
 metadata: {name: web, namespace: default}
 spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: raw, namespace: default}
+spec: {type: LoadBalancer, loadBalancerClass: federation.kubernetes.io/lb, selector: {app: web}, ports: [{port: 5000}]}
+---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: web, namespace: default}
@@ -68,9 +85,9 @@ spec:
   rules: [{host: $host, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
 END
 for m in $MEMBERS; do
-  wait_for 60 "an address of the Service in $m" has_vip "$m"
-  vips[$m]=$(vip "$m")
-  ip address add "${vips[$m]}/32" dev lo
+  for service in web raw; do wait_for 60 "an address of the Service $service in $m" has_vip "$m" $service; done
+  vips[$m]=$(vip "$m" web) raw[$m]=$(vip "$m" raw)
+  for a in "${vips[$m]}" "${raw[$m]}"; do ip address add "$a/32" dev lo; done
   serve "$m"
 done
 kubectl -n federation-load-balancers create serviceaccount lb >/dev/null
@@ -87,28 +104,40 @@ wait_for 60 "a share of each cluster" share_is east-a 50
 wait_for 30 "both load balancers in the Ingress' status" status_has "$one $two"
 wait_for 30 "both load balancers in DNS" dns_has "$one $two"
 wait_for 10 "explain, which has both" says '^Requests to default/web:80 (http), by one, two:' explain ingress/web
-table=$root/table
+wait_for 30 "both load balancers in the Service's status" raw_has "$one $two"
+wait_for 10 "a trace of the port" eval "_output/bin/federation-lb trace --port 5000 --metrics-address 127.0.0.1:9154 | grep -q '^   50.0 %  east-a'"
+table=$root/table raw_table=$root/raw-table
 exec {visitor}> >(exec _output/bin/lbclient visit --addresses $one:80,$two:80 --host "$host" >"$table")
 visitor_pid=$!
+exec {raw_visitor}> >(exec _output/bin/lbclient visit --addresses $one:5000,$two:5000 --host "$host" --kept 0 >"$raw_table")
+raw_pid=$!
 back() { wait_for 60 "the return of east-a" gets_some east-a; sleep 2; }
 
 phase before; sleep 5
-phase "east-a is killed"; kill -KILL "${servers[east-a]}"; sleep 6
+phase "east-a is killed"; signal KILL east-a; sleep 6
 phase "east-a comes back"; serve east-a; back
-phase "east-a hangs (SIGSTOP)"; kill -STOP "${servers[east-a]}"; sleep 8
-phase "east-a goes on"; kill -CONT "${servers[east-a]}"; back
-phase "east-a is cut off"; cut "${vips[east-a]}"; sleep 6; wait_for 10 "explain, which says why it gets nothing" says 'out: its checks fail' explain ingress/web
+phase "east-a hangs (SIGSTOP)"; signal STOP east-a; sleep 8
+phase "east-a goes on"; signal CONT east-a; back
+phase "east-a is cut off"; cut "${vips[east-a]}, ${raw[east-a]}"; sleep 6; wait_for 10 "explain, which says why it gets nothing" says 'out: its checks fail' explain ingress/web
 phase "east-a is reached again"; nft delete table inet cut; back
 phase "east-a is drained"; kubectl federation drain east-a >/dev/null; wait_for 60 "no share of east-a" share_is east-a 0; sleep 3
 phase "east-a is undrained"; kubectl federation undrain east-a >/dev/null; back
 phase "its control plane is stopped"; kill -STOP "$(cat "$root/members/east-a/pid")"; wait_for 30 "no share of east-a" share_is east-a 0; sleep 3
 phase "it goes on"; kill -CONT "$(cat "$root/members/east-a/pid")"; back
 phase "a load balancer is replaced"; old=${balancers[two]}; balancer two $two 9156; wait_for 30 "the new one" lb_ready 9156; kill -TERM "$old"; wait "$old" || fail "it ended with an error"; sleep 2
-phase "a load balancer is killed"; kill -KILL "${balancers[two]}"; wait_for 10 "its end in DNS" dns_has "$one"; wait_for 10 "its end in the status" status_has "$one"; wait_for 10 "its end in kubectl federation status" says '1 of 2 alive' status; sleep 2
+phase "a load balancer is killed"; kill -KILL "${balancers[two]}"; wait_for 10 "its end in DNS" dns_has "$one"; wait_for 10 "its end in the status" status_has "$one"; wait_for 10 "its end in the status of the Service" raw_has "$one"; wait_for 10 "its end in kubectl federation status" says '1 of 2 alive' status; sleep 2
 phase end
 wait "$visitor_pid" || fail "the client ended with an error"
+wait "$raw_pid" || fail "the client of the Service ended with an error"
 cat "$table"
-! grep -vE ' 0 failed,|^a load balancer is killed|^ +[0-9]+ × .*connection reset by peer' "$table" || fail "requests failed"
+echo "Service (layer 4), new connections:"
+cat "$raw_table"
+raw_failed() { awk -v p="$1" 'index($0, p "  ") == 1 { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$raw_table"; }
+for p in before "east-a comes back" "east-a is reached again" "east-a is drained" "east-a is undrained" "its control plane is stopped" "it goes on" "a load balancer is replaced"; do
+  [ "$(raw_failed "$p")" = 0 ] || fail "layer 4: $(raw_failed "$p") connections failed: $p"
+done
+for p in "east-a is killed" "a load balancer is killed"; do [ "$(raw_failed "$p")" -le 10 ] || fail "layer 4: $(raw_failed "$p") connections failed: $p"; done
+! grep -vE ' 0 failed,|^a load balancer is killed|^ +[0-9]+ × .*(connection reset by peer|EOF)$' "$table" || fail "requests failed"
 broken=$(awk '/^a load balancer is killed/ { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$table")
 [ "$broken" -le 20 ] || fail "$broken requests failed when a load balancer was killed: more than can have been under way"
 echo "No request failed but $broken that were under way when a load balancer was killed."

@@ -33,7 +33,7 @@ func main() {
 	addresses := pflag.StringSlice("addresses", nil, "`HOST:PORT` of each load balancer")
 	host := pflag.String("host", "", "host to ask for")
 	rate := pflag.Int("rate", 100, "requests a second over new connections")
-	kept := pflag.Int("kept", 20, "kept-alive connections, which send as many requests together")
+	kept := pflag.Int("kept", 20, "kept-alive connections, which send as many requests together; 0: only new ones")
 	pflag.Parse()
 	var err error
 	switch pflag.Arg(0) {
@@ -136,7 +136,9 @@ func visit(addresses []string, host string, rate, kept int) {
 		case <-tick.C:
 			if len(all) > 0 {
 				send(once, all[len(all)-1])
-				send(alive, all[len(all)-1])
+				if kept > 0 {
+					send(alive, all[len(all)-1])
+				}
 			}
 		}
 	}
