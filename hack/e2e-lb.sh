@@ -75,7 +75,7 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 apiVersion: v1
 kind: Service
 metadata: {name: raw, namespace: default}
-spec: {type: LoadBalancer, loadBalancerClass: federation.kubernetes.io/lb, selector: {app: web}, ports: [{port: 5000}]}
+spec: {type: LoadBalancer, loadBalancerClass: federation.kubernetes.io/cross-cluster, selector: {app: web}, ports: [{port: 5000}]}
 ---
 apiVersion: networking.k8s.io/v1
 kind: Ingress

@@ -56,7 +56,7 @@ func providerCommand(log *logformat.Flag) *cobra.Command {
 		Short: "Give Services of type LoadBalancer of one cluster addresses, and lead these to its nodes",
 		Long: `Be the load balancer provider of one cluster, where no cloud is.
 
-A Service of type LoadBalancer and of the class federation.kubernetes.io/load-balancer gets an address of a pool for
+A Service of type LoadBalancer and of the class federation.kubernetes.io/cluster-local gets an address of a pool for
 each of its families; its status is the record. This machine answers at these addresses, and its kernel leads
 connections to node ports: of nodes that are ready and whose service proxy says at /healthz that it is well, and with
 externalTrafficPolicy Local of those with a ready endpoint. Services of other classes are left alone.

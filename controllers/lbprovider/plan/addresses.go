@@ -12,7 +12,7 @@ import (
 )
 
 // Class is the spec.loadBalancerClass of a provider's Services by default.
-const Class = "federation.kubernetes.io/load-balancer"
+const Class = "federation.kubernetes.io/cluster-local"
 
 // AddressesAnnotation on a Service has the addresses that it wants, separated by commas: at most one a family.
 const AddressesAnnotation = "federation.kubernetes.io/load-balancer-addresses"

@@ -14,7 +14,7 @@ const IngressClassName = "federation"
 
 // LoadBalancerClassName is the loadBalancerClass of the Services of type LoadBalancer whose ports the federation's own load balancers serve.
 // Members don't see it: the cluster's own load balancers serve the copies, and are what connections are passed on to.
-const LoadBalancerClassName = "federation.kubernetes.io/lb"
+const LoadBalancerClassName = "federation.kubernetes.io/cross-cluster"
 
 // ProxyProtocolAnnotation, on a Service of LoadBalancerClassName, has each connection to a cluster begin with a header of PROXY protocol, which names
 // the client. Its value is "v2".
