@@ -39,7 +39,7 @@ function draw() {
 }
 
 /** The shortest time in ms between two frames for what changes by itself. Where much does, the others are free for the user. */
-const between = 100;
+const between = 200;
 let soon = 0;
 let drawnAt = 0;
 function drawSoon() {

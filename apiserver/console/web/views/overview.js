@@ -3,7 +3,7 @@ import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {guard} from "../vendor/lit-html/directives/guard.js";
 import {repeat} from "../vendor/lit-html/directives/repeat.js";
 import {counts, hashOf, maxProblems, places, problems, readinessOf} from "../state.js";
-import {count, number} from "../words.js";
+import {ago, count, number} from "../words.js";
 import {badge, cli, empty, failure, glyph, loading, since, title} from "./parts.js";
 
 /** What a cell says of its cluster. */
@@ -97,7 +97,7 @@ function problemList(state, clusters) {
   const waiting = !store.status.data && !store.status.error;
   return html`<section class="problems" aria-labelledby="problems-title">
     <h2 id="problems-title">Problems, oldest first${all.length ? html` <span class="sum">${number(all.length)}</span>` : nothing}</h2>
-    ${all.length ? html`<ul tabindex="0" aria-labelledby="problems-title">${repeat(all.slice(0, maxProblems), (p) => `${p.kind} ${p.name}`, (p) => problem(state, p))}</ul>` : waiting ? loading("what is not as desired") : empty("Nothing is wrong.", "All clusters serve, and all objects that you may see are as desired.")}
+    ${all.length ? html`<ul tabindex="0" aria-labelledby="problems-title">${repeat(all.slice(0, maxProblems), (p) => `${p.kind} ${p.name}`, (p) => guard([p.word, p.message, ago(p.since, state.now), state.route], () => problem(state, p)))}</ul>` : waiting ? loading("what is not as desired") : empty("Nothing is wrong.", "All clusters serve, and all objects that you may see are as desired.")}
     ${all.length > maxProblems ? html`<p class="hint">and ${number(all.length - maxProblems)} more: kubectl federation status --all</p>` : nothing}
     ${store.status.data?.notCounted?.length ? html`<p class="hint">Not counted, as you may not list them: ${store.status.data.notCounted.join(", ")}</p>` : nothing}
   </section>`;
