@@ -147,8 +147,8 @@ func expiryOf(token string) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// authorize turns the session of a request of our pages into its Authorization header. Our cookies go no further, whatever they hold:
-// requests may be passed on to clusters.
+// authorize turns the session of a request of our pages into its Authorization header. Of other requests with a session those that write are
+// refused, and those that read are nobody's. Our cookies go no further, whatever they hold: requests may be passed on to clusters.
 func (c *Console) authorize(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,8 +158,17 @@ func (c *Console) authorize(next http.Handler) http.Handler {
 		}
 		token, _, err := c.sessions.token(r)
 		r = withoutCookies(r)
-		if err == nil && r.Header.Get("Authorization") == "" && c.isOurs(origin, r) && !writesOtherThanJSON(r) {
-			r.Header.Set("Authorization", "Bearer "+token)
+		if err == nil && r.Header.Get("Authorization") == "" {
+			switch ours := c.isOurs(origin, r); {
+			case ours && !writesOtherThanJSON(r):
+				r.Header.Set("Authorization", "Bearer "+token)
+			case ours:
+				http.Error(w, "refused: what is sent must be JSON", http.StatusUnsupportedMediaType)
+				return
+			case !reads(r):
+				http.Error(w, "refused: only the console's own pages may write with its session", http.StatusForbidden)
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -171,9 +180,11 @@ func (c *Console) isOurs(origin *http.CrossOriginProtection, r *http.Request) bo
 	return r.Header.Get(ownHeader) == "1" && (site == "" || site == "same-origin") && r.Header.Get("Upgrade") == "" && c.knowsHost(r.Host) && origin.Check(r) == nil
 }
 
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
 // writesOtherThanJSON reports whether a request writes what a form could send, or what has no type.
 func writesOtherThanJSON(r *http.Request) bool {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete && r.ContentLength == 0 {
+	if reads(r) || r.Method == http.MethodDelete && r.ContentLength == 0 {
 		return false
 	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")

@@ -122,7 +122,13 @@ func TestForgedRequestsHaveNoSession(t *testing.T) {
 		if c.method != http.MethodGet {
 			body = "{}"
 		}
-		token, cookie := reached(t, call(h, c.method, "/api/v1/pods", body, cookies, c.headers...))
+		answer := call(h, c.method, "/api/v1/pods", body, cookies, c.headers...)
+		if writes := c.method != http.MethodGet; writes && (answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnsupportedMediaType) {
+			continue
+		} else if writes {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+		token, cookie := reached(t, answer)
 		if token != "" || cookie != "" {
 			t.Errorf("%s: the API got the token %q and the cookie %q", name, token, cookie)
 		}

@@ -58,9 +58,18 @@ func TestForgedRequests(t *testing.T) {
 			}
 		}
 	}
-	for name, headers := range map[string][]string{"no Sec-Fetch headers": {asJSON}, "a form's type": {own, asForm}, "a text's type": {own, asText}, "no type, with the header": {own}} {
-		if answer := send(withSession, http.MethodPost, path, namespace, headers, login.Cookies()...); answer.StatusCode != http.StatusUnauthorized { // the session is not taken
-			t.Errorf("%s: %s", name, answer.Status)
+	for _, c := range []struct {
+		name    string
+		headers []string
+		want    int
+	}{
+		{"no Sec-Fetch headers", []string{asJSON}, http.StatusForbidden},
+		{"a form's type", []string{own, asForm}, http.StatusUnsupportedMediaType},
+		{"a text's type", []string{own, asText}, http.StatusUnsupportedMediaType},
+		{"no type, with the header", []string{own}, http.StatusUnsupportedMediaType},
+	} {
+		if answer := send(withSession, http.MethodPost, path, namespace, c.headers, login.Cookies()...); answer.StatusCode != c.want {
+			t.Errorf("%s: %s, want %d", c.name, answer.Status, c.want)
 		}
 	}
 	all, err := s.kube.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
