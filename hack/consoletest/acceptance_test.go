@@ -454,3 +454,30 @@ func TestDrillsByKeyboard(t *testing.T) {
 	b.press("Enter")
 	s.until(t, "it is aborted", func() bool { return s.getDrill(t, "by-key").Status.Abort != nil })
 }
+
+// TestAbortWhileListsLoad aborts drills while the lists of the page are asked for and nothing comes: by one click, and by the keyboard. With
+// TestDrillsByKeyboard it is acceptance test 16 of the console.
+func TestAbortWhileListsLoad(t *testing.T) {
+	s, b := openOverview(t, 4)
+	for _, name := range []string{"clicked", "typed"} {
+		must(t, s.fleet.withStatus(s.fleet.admin, unstructuredOf(&v1beta1.FailoverDrill{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "FailoverDrill"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1beta1.FailoverDrillSpec{Method: v1beta1.DrillIsolation, Scope: v1beta1.FailoverDrillScope{Clusters: []string{"a-a-00"}}, Reason: "try"},
+		}), v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillHolding, Clusters: []string{"a-a-00"}}, v1beta1.FailoverDrillsResource))
+		b.wait(fmt.Sprintf(`document.querySelector(".band")?.innerText.includes(%s)`, quote(name)))
+		b.eval(`void (window.real ??= fetch, window.fetch = (path, ...how) => (/deployments|services|events/.test(path) ? new Promise(() => {}) : real(path, ...how)))`, nil)
+		for _, page := range []string{"workloads", "services", "events"} {
+			b.eval(fmt.Sprintf(`void (location.hash = "#/%s")`, page), nil)
+			b.waitText("Loading")
+		}
+		if name == "clicked" {
+			b.eval(`document.querySelector(".band .danger").click()`, nil)
+		} else {
+			b.pressUntil("Tab", `e.matches(".band .danger")`)
+			b.press("Enter")
+		}
+		s.until(t, name+" is aborted", func() bool { return s.getDrill(t, name).Status.Abort != nil })
+		s.setDrill(t, name, v1beta1.FailoverDrillStatus{Phase: v1beta1.DrillFinished, Outcome: v1beta1.DrillInterrupted})
+		b.wait(`!document.querySelector(".band")`)
+	}
+}
