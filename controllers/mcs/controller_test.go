@@ -104,7 +104,7 @@ func (a *api) read() []string {
 }
 
 // create creates an object of shop, or of no namespace.
-func (a *api) create(t *testing.T, kind, name, rest string) {
+func (a *api) create(t testing.TB, kind, name, rest string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(rest), &u.Object); err != nil {
@@ -128,14 +128,14 @@ func (a *api) in(kind string) dynamic.ResourceInterface {
 	return a.others.Resource(kinds[kind].GroupVersionResource)
 }
 
-func (a *api) patch(t *testing.T, kind, name, patch string, sub ...string) {
+func (a *api) patch(t testing.TB, kind, name, patch string, sub ...string) {
 	t.Helper()
 	if _, err := a.in(kind).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (a *api) remove(t *testing.T, kind, name string) {
+func (a *api) remove(t testing.TB, kind, name string) {
 	t.Helper()
 	if err := a.in(kind).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func (a *api) remove(t *testing.T, kind, name string) {
 }
 
 // serve creates Service and endpoints of shop/NAME.
-func (a *api) serve(t *testing.T, name string, addresses ...string) {
+func (a *api) serve(t testing.TB, name string, addresses ...string) {
 	t.Helper()
 	a.create(t, "Service", name, `{spec: {ipFamilies: [IPv4], ports: [{name: http, protocol: TCP, port: 80, targetPort: 8080}]}}`)
 	var all []string
@@ -163,7 +163,7 @@ type fleet struct {
 	ctx        context.Context
 }
 
-func newFleet(t *testing.T, names ...string) *fleet {
+func newFleet(t testing.TB, names ...string) *fleet {
 	f := &fleet{federation: newAPI("Namespace", "Service", "ServiceExport", "ServiceImport", "Cluster"), members: map[string]*api{}, events: record.NewFakeRecorder(100)}
 	f.federation.create(t, "Namespace", "shop", "")
 	for _, name := range names {
@@ -175,7 +175,7 @@ func newFleet(t *testing.T, names ...string) *fleet {
 	return f
 }
 
-func (f *fleet) ready(t *testing.T, name string, is bool) {
+func (f *fleet) ready(t testing.TB, name string, is bool) {
 	t.Helper()
 	f.federation.patch(t, "Cluster", name, fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, map[bool]string{true: "True", false: "False"}[is]), "status")
 }
@@ -189,7 +189,7 @@ func informers(client dynamic.Interface, namespace, selector string) (Informers,
 }
 
 // engage connects a member, until lose is called.
-func (f *fleet) engage(t *testing.T, name string) {
+func (f *fleet) engage(t testing.TB, name string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.engaged[name] = cancel
@@ -210,9 +210,19 @@ func (f *fleet) engage(t *testing.T, name string) {
 }
 
 // run runs a controller, with all members engaged but those that are away, while do runs.
-func (f *fleet) run(t *testing.T, away string, do func()) {
+func (f *fleet) run(t testing.TB, away string, do func()) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
+	stop := f.start(t, away)
+	calm()
+	do()
+	stop()
+	calm()
+}
+
+// start starts a controller, with all members engaged but those that are away.
+func (f *fleet) start(t testing.TB, away string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	f.ctx, f.engaged = ctx, map[string]context.CancelFunc{}
 	client := f.federation.Client("federation", f.federation.carry)
 	of, factory := informers(client, "", "")
@@ -229,14 +239,13 @@ func (f *fleet) run(t *testing.T, away string, do func()) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	calm()
-	do()
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		factory.Shutdown()
 	}
-	factory.Shutdown()
-	calm()
 }
 
 func calm() { time.Sleep(2 * time.Second); synctest.Wait() }
@@ -283,7 +292,7 @@ func (f *fleet) expect(t *testing.T, what, member, want string) {
 	}
 }
 
-func condition(t *testing.T, a *api, kind, condition string) string {
+func condition(t testing.TB, a *api, kind, condition string) string {
 	t.Helper()
 	u := a.Get(kinds[kind].GroupVersionResource, "shop", "web")
 	if u == nil {
