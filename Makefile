@@ -83,12 +83,12 @@ e2e-dataplane: build ## Kubernetes' own tests of Services, with each way to make
 	@hack/e2e-dataplane.sh '$(MODE)' '$(FOCUS)'
 
 MCS_MODE ?= nftables kube-proxy-iptables
-e2e-mcs: build build-real ## the clauses of the Multi-Cluster Services API between three clusters with real nodes, with each way to make Services work [MCS_MODE="iptables nftables kube-proxy-nftables"] [SUITE=the conformance suite's own program]
+e2e-mcs: build build-real ## the clauses of the Multi-Cluster Services API between three clusters with real nodes, with each way to make Services work [MCS_MODE="iptables nftables kube-proxy-nftables federated"] [SUITE=the conformance suite's own program] [RUNS=3: of the suite in each mode]
 	@hack/install-tools.sh real
 	@hack/install-tools.sh mcs
 	@hack/build-coredns.sh
-	@case '$(MCS_MODE)' in *kube-proxy*) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
-	@hack/e2e-mcs.sh '$(MCS_MODE)'
+	@case '$(MCS_MODE)' in *kube-proxy* | *federated*) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
+	@RUNS='$(RUNS)' hack/e2e-mcs.sh '$(MCS_MODE)'
 
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh

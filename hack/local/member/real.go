@@ -28,7 +28,7 @@ func (r *real) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.bin, "bin", "", "directory of the programs that real nodes run")
 	fs.StringVar(&r.images, "images", "", "directory of the images that real nodes have, as tar files")
 	fs.StringVar(&r.cgroup, "cgroup", "/member", "start of the names of real nodes' cgroups")
-	fs.StringVar(&r.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables, nftables, kube-proxy-iptables, kube-proxy-nftables or none")
+	fs.StringVar(&r.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables, nftables, kube-proxy-iptables, kube-proxy-nftables, federated (kube-proxy, and our agent beside it in the scope federated) or none")
 	fs.StringVar(&r.federation, "federation-uid", "", "federation that the node agent on real nodes believes")
 }
 

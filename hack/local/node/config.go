@@ -63,7 +63,7 @@ func (o *options) configure() error {
 	}
 	values := map[string]string{
 		"Name": o.name, "PodCIDR": o.podCIDR, "Gateway": o.gateway, "Cgroup": o.cgroup, "ClusterDNS": o.clusterDNS,
-		"ClusterCIDR": o.clusterCIDR, "KubeProxyMode": strings.TrimPrefix(o.proxy, "kube-proxy-"),
+		"ClusterCIDR": o.clusterCIDR, "KubeProxyMode": o.kubeProxyMode(),
 	}
 	for name, text := range files {
 		var b strings.Builder
@@ -85,15 +85,27 @@ func (o *options) kubeletFlags() []string {
 	}
 }
 
-// proxyCommand is what makes Services work on this node; "": nothing.
-func (o *options) proxyCommand() (program string, flags []string) {
+// proxyCommands are what makes Services work on this node, each with its flags.
+func (o *options) proxyCommands() [][]string {
+	kubeProxy := []string{"/run/bin/kube-proxy", "--config=/run/node/kube-proxy.yaml"}
+	agent := []string{"/run/bin/federation-nodeagent",
+		"--kubeconfig=/run/node/proxy.kubeconfig", "--hostname-override=" + o.name, "--cluster-cidr=" + o.clusterCIDR, "--federation-uid=" + o.federation,
+	}
 	switch {
 	case o.proxy == "none":
-		return "", nil
+		return nil
+	case o.proxy == "federated":
+		return [][]string{kubeProxy, append(agent, "--proxy-mode=nftables", "--scope=federated")}
 	case strings.HasPrefix(o.proxy, "kube-proxy-"):
-		return "/run/bin/kube-proxy", []string{"--config=/run/node/kube-proxy.yaml"}
+		return [][]string{kubeProxy}
 	}
-	return "/run/bin/federation-nodeagent", []string{
-		"--kubeconfig=/run/node/proxy.kubeconfig", "--hostname-override=" + o.name, "--cluster-cidr=" + o.clusterCIDR, "--proxy-mode=" + o.proxy, "--federation-uid=" + o.federation,
+	return [][]string{append(agent, "--proxy-mode="+o.proxy)}
+}
+
+// kubeProxyMode is that of kube-proxy, where there is one.
+func (o *options) kubeProxyMode() string {
+	if o.proxy == "federated" {
+		return "nftables"
 	}
+	return strings.TrimPrefix(o.proxy, "kube-proxy-")
 }

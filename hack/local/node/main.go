@@ -34,7 +34,7 @@ func main() {
 	pflag.StringVar(&o.clusterDNS, "cluster-dns", "", "address of the cluster's DNS server")
 	pflag.StringVar(&o.cgroup, "cgroup", "", "cgroup of the pods, in every hierarchy")
 	pflag.StringVar(&o.federation, "federation-uid", "", "federation that our agent believes")
-	pflag.StringVar(&o.proxy, "service-proxy", "iptables", "what makes Services work: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, or none")
+	pflag.StringVar(&o.proxy, "service-proxy", "iptables", "what makes Services work: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, federated (kube-proxy, and our agent beside it in the scope federated), or none")
 	pflag.Parse()
 	err := o.run()
 	fmt.Fprintf(os.Stderr, "node %s: error: %v\n", o.name, err)
@@ -61,8 +61,8 @@ func (o *options) run() error {
 	if err := start(running, "/run/bin/kubelet", o.kubeletFlags()...); err != nil {
 		return err
 	}
-	if program, flags := o.proxyCommand(); program != "" {
-		if err := start(running, program, flags...); err != nil {
+	for _, command := range o.proxyCommands() {
+		if err := start(running, command[0], command[1:]...); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func upCommand(s **stack) *cobra.Command {
 	cmd.Flags().IntVar(&o.nodes, "nodes", 3, "nodes in each member that is started")
 	cmd.Flags().BoolVar(&o.real, "real", false, "with real nodes and pods, at the first up; needs root")
 	cmd.Flags().BoolVar(&o.pull, "pull", false, "members' agents connect to the federation, and a packet filter drops what it sends to members, at the first up; needs root")
-	cmd.Flags().StringVar(&o.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, none")
+	cmd.Flags().StringVar(&o.serviceProxy, "service-proxy", "iptables", "what makes Services work on real nodes: iptables or nftables (our agent in that mode), kube-proxy-iptables, kube-proxy-nftables, federated (kube-proxy, and our agent beside it in the scope federated) or none")
 	cmd.Flags().BoolVar(&o.membersOnly, "members-only", false, "only the member clusters, without the federation")
 	cmd.Flags().StringVar(&o.federationName, "federation-name", "fed", "name of the federation, at the first up")
 	cmd.Flags().StringVar(&o.dnsZone, "dns-zone", "example.test", "DNS zone of the federation, at the first up")
