@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: e2e-app first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -89,6 +89,13 @@ e2e-mcs: build build-real ## the clauses of the Multi-Cluster Services API betwe
 	@hack/build-coredns.sh
 	@case '$(MCS_MODE)' in *kube-proxy* | *federated*) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
 	@RUNS='$(RUNS)' hack/e2e-mcs.sh '$(MCS_MODE)'
+
+APP_MODE ?= nftables
+e2e-app: build build-real ## an application of twelve Services: whole in one cluster, torn apart by policy, and a cluster that holds a third of it is killed; ten minutes, as root [APP_MODE=kube-proxy-nftables]
+	@hack/install-tools.sh real
+	@hack/build-coredns.sh
+	@case '$(APP_MODE)' in kube-proxy* | federated) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
+	@hack/e2e-app.sh '$(APP_MODE)'
 
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh

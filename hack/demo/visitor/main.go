@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -25,17 +26,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// patience is how long a request may take, looking up, connecting and answering together.
-const patience = time.Second
-
 func main() {
 	v := &visitor{}
 	pflag.StringVar(&v.server, "dns", "", "`ADDRESS` of the DNS server")
 	pflag.StringVar(&v.name, "name", "", "global name to visit")
 	pflag.BoolVar(&v.fresh, "fresh", false, "look the name up for each request, and keep no answer")
 	rate := pflag.Int("rate", 100, "requests a second")
+	patience := pflag.Duration("patience", time.Second, "how long a request may take, looking up, connecting and answering together")
 	pflag.Parse()
-	v.client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: v.dial}}
+	v.client = &http.Client{Timeout: *patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: v.dial}}
 
 	phases := make(chan string)
 	go func() {
@@ -82,6 +81,9 @@ func (v *visitor) visit() (who string, err error) {
 		return "", err
 	}
 	defer func() { _ = answer.Body.Close() }() // it is read
+	if answer.StatusCode != http.StatusOK {
+		return "", errors.New(answer.Status)
+	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1024))
 	if err != nil {
 		return "", err
