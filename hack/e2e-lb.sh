@@ -5,6 +5,8 @@
 # The same through a Service of the load balancers' class, over new connections alone (layer 4): none may fail but those that are open when a cluster or
 # load balancer goes, and none at all in other phases. Of the two phases in which a cluster is there and does not answer, what clients see is only shown.
 #
+# The same by TLS to a host whose Ingress has it passed on: none may fail but those that are open when a cluster or load balancer goes.
+#
 # Clusters are real API servers with simulated nodes; at the address that each gives its Service an HTTP server stands for its load balancer and pods.
 # All of it is in a network namespace of its own.
 set -euo pipefail
@@ -19,15 +21,16 @@ member() { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
 fail()   { echo "error: $*; logs: $root" >&2; exit 1; }
 vip()    { member "$1" get service "$2" -o jsonpath='{.status.loadBalancer.ingress[0].ip}' 2>/dev/null; }
 has_vip() { [ -n "$(vip "$1" "$2")" ]; }
-serve()  { # both Services' servers of a cluster
+serve()  { # all Services' servers of a cluster
   _output/bin/lbclient serve --address "${vips[$1]}:80" --name "$1" & servers[$1]=$!; pids+=($!)
   _output/bin/lbclient serve --address "${raw[$1]}:5000" --name "$1" & servers[$1]+=" $!"; pids+=($!)
+  _output/bin/lbclient serve --address "${secure[$1]}:8443" --name "$1" --tls & servers[$1]+=" $!"; pids+=($!)
 }
 signal() { # shellcheck disable=SC2086
   kill "-$1" ${servers[$2]}
 }
 balancer() { # NAME ADDRESS METRICS
-  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "" --service-bind-address "$2" --service-ports 5000 \
+  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "$2:443" --service-bind-address "$2" --service-ports 5000 \
     --metrics-bind-address "127.0.0.1:$3" --drain-delay 5s --drain-timeout 10s >>"$root/$1.log" 2>&1 &
   balancers[$1]=$!; pids+=($!)
 }
@@ -41,10 +44,10 @@ dns_has() { [ "$(dig +short +tries=1 +time=1 "@${DNS_ADDRESS%:*}" -p "${DNS_ADDR
 says()   { kubectl federation "${@:2}" | grep -q "$1"; }
 cut()    { nft -f - <<<"table inet cut { chain out { type filter hook output priority 0; ip daddr { $1 } drop; ip saddr { $1 } drop; }; }"; }
 phase()  { # what is under way when something happens belongs to its phase
-  echo "$*" | tee /dev/fd/"$visitor" /dev/fd/"$raw_visitor"; sleep 0.2
+  echo "$*" | tee /dev/fd/"$visitor" /dev/fd/"$raw_visitor" /dev/fd/"$secure_visitor"; sleep 0.2
 }
 
-declare -A vips raw servers balancers
+declare -A vips raw secure servers balancers
 cleanup() { kill -CONT "${pids[@]}" 2>/dev/null || true; kill -KILL "${pids[@]}" 2>/dev/null || true; stack down >/dev/null; }
 trap cleanup EXIT
 mkdir -p "$root"
@@ -54,7 +57,7 @@ stack up --clusters 2 --nodes 1 >/dev/null
 # shellcheck disable=SC1091
 source "$root/env"
 export KUBECONFIG=$FEDERATION_KUBECONFIG
-host=www.$DNS_ZONE
+host=www.$DNS_ZONE secure_host=secure.$DNS_ZONE
 kubectl apply -f - >/dev/null <<END
 apiVersion: apps/v1
 kind: Deployment
@@ -77,6 +80,18 @@ kind: Service
 metadata: {name: raw, namespace: default}
 spec: {type: LoadBalancer, loadBalancerClass: federation.kubernetes.io/cross-cluster, selector: {app: web}, ports: [{port: 5000}]}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: secure, namespace: default}
+spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 8443}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: secure, namespace: default, annotations: {federation.kubernetes.io/ssl-passthrough: "true"}}
+spec:
+  ingressClassName: federation
+  rules: [{host: $secure_host, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: secure, port: {number: 8443}}}}]}}]
+---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: web, namespace: default}
@@ -85,9 +100,9 @@ spec:
   rules: [{host: $host, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
 END
 for m in $MEMBERS; do
-  for service in web raw; do wait_for 60 "an address of the Service $service in $m" has_vip "$m" $service; done
-  vips[$m]=$(vip "$m" web) raw[$m]=$(vip "$m" raw)
-  for a in "${vips[$m]}" "${raw[$m]}"; do ip address add "$a/32" dev lo; done
+  for service in web raw secure; do wait_for 60 "an address of the Service $service in $m" has_vip "$m" $service; done
+  vips[$m]=$(vip "$m" web) raw[$m]=$(vip "$m" raw) secure[$m]=$(vip "$m" secure)
+  for a in "${vips[$m]}" "${raw[$m]}" "${secure[$m]}"; do ip address add "$a/32" dev lo; done
   serve "$m"
 done
 kubectl -n federation-load-balancers create serviceaccount lb >/dev/null
@@ -106,6 +121,11 @@ wait_for 30 "both load balancers in DNS" dns_has "$one $two"
 wait_for 10 "explain, which has both" says '^Requests to default/web:80 (http), by one, two:' explain ingress/web
 wait_for 30 "both load balancers in the Service's status" raw_has "$one $two"
 wait_for 10 "a trace of the port" eval "_output/bin/federation-lb trace --port 5000 --metrics-address 127.0.0.1:9154 | grep -q '^   50.0 %  east-a'"
+wait_for 10 "a trace of TLS that is passed on" eval "_output/bin/federation-lb trace --host $secure_host --metrics-address 127.0.0.1:9154 | grep -q '^TLS: passed on as it is, by Ingress default/secure'"
+wait_for 10 "explain, which says so" says "^$secure_host  *TLS, passed on " explain ingress/secure
+secure_table=$root/secure-table
+exec {secure_visitor}> >(exec _output/bin/lbclient visit --addresses $one:443,$two:443 --host "$secure_host" --kept 0 --tls >"$secure_table")
+secure_pid=$!
 table=$root/table raw_table=$root/raw-table
 exec {visitor}> >(exec _output/bin/lbclient visit --addresses $one:80,$two:80 --host "$host" >"$table")
 visitor_pid=$!
@@ -118,7 +138,7 @@ phase "east-a is killed"; signal KILL east-a; sleep 6
 phase "east-a comes back"; serve east-a; back
 phase "east-a hangs (SIGSTOP)"; signal STOP east-a; sleep 8
 phase "east-a goes on"; signal CONT east-a; back
-phase "east-a is cut off"; cut "${vips[east-a]}, ${raw[east-a]}"; sleep 6; wait_for 10 "explain, which says why it gets nothing" says 'out: its checks fail' explain ingress/web
+phase "east-a is cut off"; cut "${vips[east-a]}, ${raw[east-a]}, ${secure[east-a]}"; sleep 6; wait_for 10 "explain, which says why it gets nothing" says 'out: its checks fail' explain ingress/web
 phase "east-a is reached again"; nft delete table inet cut; back
 phase "east-a is drained"; kubectl federation drain east-a >/dev/null; wait_for 60 "no share of east-a" share_is east-a 0; sleep 3
 phase "east-a is undrained"; kubectl federation undrain east-a >/dev/null; back
@@ -129,14 +149,20 @@ phase "a load balancer is killed"; kill -KILL "${balancers[two]}"; wait_for 10 "
 phase end
 wait "$visitor_pid" || fail "the client ended with an error"
 wait "$raw_pid" || fail "the client of the Service ended with an error"
+wait "$secure_pid" || fail "the client by TLS ended with an error"
 cat "$table"
 echo "Service (layer 4), new connections:"
 cat "$raw_table"
-raw_failed() { awk -v p="$1" 'index($0, p "  ") == 1 { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$raw_table"; }
+echo "TLS that is passed on, new connections:"
+cat "$secure_table"
+failed() { awk -v p="$2" 'index($0, p "  ") == 1 { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$1"; }
 for p in before "east-a comes back" "east-a is reached again" "east-a is drained" "east-a is undrained" "its control plane is stopped" "it goes on" "a load balancer is replaced"; do
-  [ "$(raw_failed "$p")" = 0 ] || fail "layer 4: $(raw_failed "$p") connections failed: $p"
+  for at in "$raw_table" "$secure_table"; do [ "$(failed "$at" "$p")" = 0 ] || fail "$at: $(failed "$at" "$p") connections failed: $p"; done
 done
-for p in "east-a is killed" "a load balancer is killed"; do [ "$(raw_failed "$p")" -le 10 ] || fail "layer 4: $(raw_failed "$p") connections failed: $p"; done
+for p in "east-a is killed" "a load balancer is killed"; do
+  for at in "$raw_table" "$secure_table"; do [ "$(failed "$at" "$p")" -le 10 ] || fail "$at: $(failed "$at" "$p") connections failed: $p"; done
+done
+for p in "east-a hangs (SIGSTOP)" "east-a is cut off"; do [ "$(failed "$secure_table" "$p")" -le 10 ] || fail "TLS: $(failed "$secure_table" "$p") connections failed: $p"; done
 ! grep -vE ' 0 failed,|^a load balancer is killed|^ +[0-9]+ × .*(connection reset by peer|EOF)$' "$table" || fail "requests failed"
 broken=$(awk '/^a load balancer is killed/ { for (i = 1; i <= NF; i++) if ($i == "failed,") print $(i - 1) }' "$table")
 [ "$broken" -le 20 ] || fail "$broken requests failed when a load balancer was killed: more than can have been under way"

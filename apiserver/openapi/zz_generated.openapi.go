@@ -5600,7 +5600,7 @@ func schema_apiserver_apis_federation_v1beta1_PoolExplanation(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NAMESPACE/SERVICE:PORT.",
+							Description: "NAMESPACE/SERVICE:PORT, with /TLS for TLS connections that are passed on.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6350,6 +6350,13 @@ func schema_apiserver_apis_federation_v1beta1_RouteExplanation(ref common.Refere
 							Format:      "",
 						},
 					},
+					"passthrough": {
+						SchemaProps: spec.SchemaProps{
+							Description: "It is for TLS connections to the host, which are passed on as they are.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Path; empty for the default backend.",
@@ -6373,7 +6380,7 @@ func schema_apiserver_apis_federation_v1beta1_RouteExplanation(ref common.Refere
 					},
 					"pool": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of one of the pools; empty for a backend that does not exist, which is answered with 503.",
+							Description: "Name of one of the pools; empty for a backend that does not exist, which is answered with 503, or by the end of the connection.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

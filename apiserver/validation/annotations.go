@@ -23,6 +23,7 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.FallbackAnnotation:               v1beta1.ValidateFallback,
 	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
 	v1beta1.ProxyProtocolAnnotation:          v1beta1.ValidateProxyProtocol,
+	v1beta1.SSLPassthroughAnnotation:         v1beta1.ValidateSSLPassthrough,
 	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
 	v1beta1.MetricsAcrossClustersAnnotation:  checkCombinations,
 }
@@ -56,6 +57,13 @@ func ValidateChangedAnnotations(annotations, old map[string]string) (errs field.
 // namesInDNS are the kinds whose objects have names in DNS.
 var namesInDNS = map[string]bool{"Service": true, "Ingress": true}
 
+// ofOneKind are the annotations that count for objects of one kind.
+var ofOneKind = []struct{ key, kind, kinds string }{
+	{v1beta1.FallbackAnnotation, "Service", "Services"}, {v1beta1.FallbackBelowAnnotation, "Service", "Services"}, {v1beta1.ClusterSetIPAnnotation, "Service", "Services"},
+	{v1beta1.ProxyProtocolAnnotation, "Service", "Services"}, {v1beta1.SSLPassthroughAnnotation, "Ingress", "Ingresses"},
+	{v1beta1.MetricsAcrossClustersAnnotation, "HorizontalPodAutoscaler", "HorizontalPodAutoscalers"},
+}
+
 // WarnOfAnnotations warns of changed annotations without effect, because they are for another kind or unknown, and of
 // preferences that give replicas to no cluster.
 func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[string]string) (warnings []string) {
@@ -66,13 +74,10 @@ func WarnOfAnnotations(resource schema.GroupResource, annotations, old map[strin
 	if value, there := annotations[v1beta1.DNSAnnotation]; there && value != old[v1beta1.DNSAnnotation] && !namesInDNS[kind.Kind] {
 		warnings = append(warnings, "metadata.annotations["+v1beta1.DNSAnnotation+"]: counts for nothing here: only Services and Ingresses have names in DNS")
 	}
-	for _, key := range []string{v1beta1.FallbackAnnotation, v1beta1.FallbackBelowAnnotation, v1beta1.ClusterSetIPAnnotation, v1beta1.ProxyProtocolAnnotation} {
-		if value, there := annotations[key]; there && value != old[key] && kind.Kind != "Service" {
-			warnings = append(warnings, "metadata.annotations["+key+"]: counts for nothing here: it is one of Services")
+	for _, one := range ofOneKind {
+		if value, there := annotations[one.key]; there && value != old[one.key] && kind.Kind != one.kind {
+			warnings = append(warnings, "metadata.annotations["+one.key+"]: counts for nothing here: it is one of "+one.kinds)
 		}
-	}
-	if value, there := annotations[v1beta1.MetricsAcrossClustersAnnotation]; there && value != old[v1beta1.MetricsAcrossClustersAnnotation] && kind.Kind != "HorizontalPodAutoscaler" {
-		warnings = append(warnings, "metadata.annotations["+v1beta1.MetricsAcrossClustersAnnotation+"]: counts for nothing here: it is one of HorizontalPodAutoscalers")
 	}
 	warnings = append(warnings, warnOfUnknown(annotations, old)...)
 	if value := annotations[kind.Preferences]; value != old[kind.Preferences] {

@@ -145,6 +145,24 @@ func TestUnknownAnnotationsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestAnnotationsOfLoadBalancers have few values, and count for one kind each.
+func TestAnnotationsOfLoadBalancers(t *testing.T) {
+	for key, c := range map[string]struct{ good, bad, kind, other string }{
+		v1beta1.SSLPassthroughAnnotation: {"true", "yes", "ingresses.networking.k8s.io", "services"}, v1beta1.ProxyProtocolAnnotation: {"v2", "v1", "services", "ingresses.networking.k8s.io"},
+	} {
+		if errs := ValidateAnnotations(map[string]string{key: c.bad}); len(errs) != 1 || errs[0].Field != "metadata.annotations["+key+"]" || !strings.Contains(errs[0].Error(), `"`+c.good+`"`) {
+			t.Errorf("%s: %s: %v", key, c.bad, errs)
+		}
+		annotations := map[string]string{key: c.good}
+		if errs := ValidateAnnotations(annotations); len(errs) > 0 {
+			t.Errorf("%s: %s: %v", key, c.good, errs)
+		}
+		if own, other := WarnOfAnnotations(schema.ParseGroupResource(c.kind), annotations, nil), WarnOfAnnotations(schema.ParseGroupResource(c.other), annotations, nil); len(own) != 0 || len(other) != 1 {
+			t.Errorf("%s: warnings %q for %s, %q for %s", key, own, c.kind, other, c.other)
+		}
+	}
+}
+
 func TestPreferencesThatGiveNothingAreWarnedOf(t *testing.T) {
 	deployments := schema.ParseGroupResource("deployments.apps")
 	for value, want := range map[string]int{`{"rebalance":true}`: 1, `{"clusters":{}}`: 1, `{"clusters":{"a":{"weight":1}}}`: 0} {

@@ -86,7 +86,7 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 		if l.Address == "" {
 			continue
 		}
-		l.ProxyProtocol, l.MaxConnections, l.MaxOfClient = o.proxyProtocol, o.connections, o.ofClient
+		l.ProxyProtocol, l.MaxConnections, l.MaxOfClient, l.IdleTimeout = o.proxyProtocol, o.connections, o.ofClient, o.serviceIdle
 		s, err := p.Listen(ctx, l)
 		if err != nil {
 			return fmt.Errorf("%q: %w", l.Address, err)

@@ -52,13 +52,19 @@ func hostText(r v1beta1.RouteExplanation) string {
 }
 
 func pathText(r v1beta1.RouteExplanation) string {
-	if r.PathType == "" {
+	switch {
+	case r.Passthrough:
+		return "TLS, passed on"
+	case r.PathType == "":
 		return "default backend"
 	}
 	return fmt.Sprintf("%s (%s)", r.Path, r.PathType)
 }
 
 func poolText(r v1beta1.RouteExplanation) string {
+	if r.Passthrough {
+		return cmp.Or(r.Pool, "nowhere")
+	}
 	return cmp.Or(r.Pool, "503")
 }
 
@@ -68,7 +74,11 @@ func printShares(out io.Writer, p v1beta1.PoolExplanation, from v1beta1.SharesEx
 	if len(from.LoadBalancers) > 0 {
 		by = ", by " + phrase.Some(from.LoadBalancers)
 	}
-	tell(out, "\nRequests to %s (%s)%s:\n", p.Name, p.Protocol, by)
+	what := "Requests"
+	if p.Protocol == "tls" {
+		what = "Connections"
+	}
+	tell(out, "\n%s to %s (%s)%s:\n", what, p.Name, p.Protocol, by)
 	w := newTable(out, "CLUSTER\tSHARE\tADDRESS\tWHY")
 	for _, t := range from.Targets[:min(rows, len(from.Targets))] {
 		share, address := fmt.Sprintf("%.1f %%", t.Percent), t.Address

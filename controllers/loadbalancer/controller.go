@@ -61,7 +61,9 @@ type Controller struct {
 	offers   map[string][]servicednsplan.Offer
 	settings map[string]*v1beta1.DNSSettings
 	table    *plan.Table
-	reasons  map[string]bool
+	// names are what checks of pools ask for by TLS.
+	names   map[plan.PoolID]string
+	reasons map[string]bool
 }
 
 // changes are what a pass has to look at.
@@ -238,9 +240,13 @@ func (c *Controller) setPools(of map[string]bool, all bool) {
 	for _, id := range c.Proxy.Pools() {
 		have[id] = true
 	}
+	before := c.names
+	if all {
+		c.names = c.table.ServerNames()
+	}
 	for id := range c.table.Pools() {
-		if of[id.Key()] || all && !have[id] {
-			c.Proxy.SetPool(plan.PoolInput{ID: id, Site: c.Site, Service: c.world.Services[id.Key()], Offers: c.offers[id.Key()], Settings: c.settings[id.Key()]})
+		if name := c.names[id]; of[id.Key()] || all && (!have[id] || name != before[id]) {
+			c.Proxy.SetPool(plan.PoolInput{ID: id, Site: c.Site, Service: c.world.Services[id.Key()], ServerName: name, Offers: c.offers[id.Key()], Settings: c.settings[id.Key()]})
 		}
 	}
 }
@@ -276,7 +282,7 @@ func (c *Controller) readIngress(key string) bool {
 		return was != nil
 	}
 	c.byKey[key] = is
-	return was == nil || was.UID != is.UID || was.Generation != is.Generation || v1beta1.IsBalanced(was) != v1beta1.IsBalanced(is)
+	return was == nil || was.UID != is.UID || was.Generation != is.Generation || v1beta1.IsBalanced(was) != v1beta1.IsBalanced(is) || v1beta1.PassesTLS(was) != v1beta1.PassesTLS(is)
 }
 
 // readService reads a Service. Those without load balancers are kept too: the table says why they are no backends.

@@ -93,6 +93,9 @@ func (p *proxy) show() string {
 		for _, o := range in.Offers {
 			line += " " + o.Cluster
 		}
+		if in.ServerName != "" {
+			line += " checked as " + in.ServerName
+		}
 		if in.Settings != nil {
 			line += " " + string(in.Settings.Strategy)
 		}
@@ -250,6 +253,27 @@ func TestTheProxyHasWhatTheFederationSays(t *testing.T) {
 	s.becomes(`hosts www.test
 		pool shop/api:80 west-a All
 		certificate shop/www.test of one.test`)
+}
+
+// TestTLSIsPassedOnWhileTheIngressSaysSo: an annotation changes no generation, and the name of checks follows the hosts.
+func TestTLSIsPassedOnWhileTheIngressSaysSo(t *testing.T) {
+	s := start(t, service(t, "web", "All"), ingress(t, "web", "www.test", "web", 1))
+	s.controller.Offers(map[string][]servicednsplan.Offer{"shop/web": offers("east-a")})
+	update := func(host string, generation int, annotations map[string]string) {
+		i := ingress(t, "web", host, "web", generation)
+		i.SetAnnotations(annotations)
+		if _, err := s.dynamic.Resource(ingresses).Namespace("shop").Update(t.Context(), i, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passed := map[string]string{v1beta1.SSLPassthroughAnnotation: "true"}
+	s.becomes("hosts www.test\npool shop/web:80 east-a All")
+	update("www.test", 1, passed)
+	s.becomes("hosts www.test\npool shop/web:80/TLS east-a checked as www.test All")
+	update("vault.test", 2, passed)
+	s.becomes("hosts vault.test\npool shop/web:80/TLS east-a checked as vault.test All")
+	update("vault.test", 2, nil)
+	s.becomes("hosts vault.test\npool shop/web:80 east-a All")
 }
 
 // TestWhatDoesNotMatterIsNotPlannedAgain: a status or another Service changes no pool.

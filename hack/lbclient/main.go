@@ -3,6 +3,8 @@
 //	lbclient serve --address 192.0.2.1:80 --name east-a
 //	lbclient visit --addresses 192.0.2.201:80,192.0.2.202:80 --host www.example.test --rate 100 --kept 20
 //
+// With --tls the servers have certificates that bear their names, and clients look whether the one that they see is that of who answers.
+//
 // visit sends GETs at a steady rate, each over a connection of its own, and as many over kept-alive connections; as browsers do, it tries the next
 // address where nobody takes a connection. Each line of standard input begins a new line of the table that it prints when the
 // input, or the line "end", ends it: requests, those that failed, who answered, and the slowest.
@@ -11,10 +13,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -33,14 +42,15 @@ func main() {
 	addresses := pflag.StringSlice("addresses", nil, "`HOST:PORT` of each load balancer")
 	host := pflag.String("host", "", "host to ask for")
 	rate := pflag.Int("rate", 100, "requests a second over new connections")
+	secure := pflag.Bool("tls", false, "serve, or visit, by TLS")
 	kept := pflag.Int("kept", 20, "kept-alive connections, which send as many requests together; 0: only new ones")
 	pflag.Parse()
 	var err error
 	switch pflag.Arg(0) {
 	case "serve":
-		err = serve(*address, *name)
+		err = serve(*address, *name, *secure)
 	case "visit":
-		visit(*addresses, *host, *rate, *kept)
+		visit(*addresses, *host, *rate, *kept, *secure)
 	default:
 		err = errors.New("must be serve or visit")
 	}
@@ -51,12 +61,25 @@ func main() {
 }
 
 // serve answers with a name, after a moment.
-func serve(address, name string) error {
+func serve(address, name string, secure bool) error {
 	server := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
 		_, _ = io.WriteString(w, name) // who asked may be gone
 	})}
-	return server.ListenAndServe()
+	if !secure {
+		return server.ListenAndServe()
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return server.ListenAndServeTLS("", "")
 }
 
 // phase is one line of the table.
@@ -95,7 +118,7 @@ func (p *phase) print() {
 }
 
 // visit sends requests until standard input ends.
-func visit(addresses []string, host string, rate, kept int) {
+func visit(addresses []string, host string, rate, kept int, secure bool) {
 	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		for _, at := range rand.Perm(len(addresses)) {
 			if c, err = (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addresses[at]); err == nil {
@@ -104,8 +127,12 @@ func visit(addresses []string, host string, rate, kept int) {
 		}
 		return nil, err
 	}
-	once := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	alive := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: kept, DialContext: dial}}
+	url, trust := "http://"+host+"/", (*tls.Config)(nil)
+	if secure {
+		url, trust = "https://"+host+"/", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // ask looks whose certificate it is
+	}
+	once := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial, TLSClientConfig: trust}}
+	alive := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: kept, DialContext: dial, TLSClientConfig: trust}}
 	phases := make(chan string)
 	go func() {
 		defer close(phases)
@@ -118,7 +145,7 @@ func visit(addresses []string, host string, rate, kept int) {
 	send := func(by *http.Client, p *phase) {
 		running.Go(func() {
 			began := time.Now()
-			who, err := ask(by, host)
+			who, err := ask(by, url)
 			p.add(time.Since(began), who, err)
 		})
 	}
@@ -144,8 +171,8 @@ func visit(addresses []string, host string, rate, kept int) {
 	}
 }
 
-func ask(by *http.Client, host string) (string, error) {
-	r, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
+func ask(by *http.Client, url string) (string, error) {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
@@ -157,6 +184,9 @@ func ask(by *http.Client, host string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))
+	}
+	if err == nil && answer.TLS != nil && answer.TLS.PeerCertificates[0].Subject.CommonName != string(text) {
+		err = fmt.Errorf("the certificate is that of %s, and %s answers", answer.TLS.PeerCertificates[0].Subject, text)
 	}
 	return string(text), err
 }

@@ -39,7 +39,7 @@ func explainRoutes(r *RoutesEvidence, clusters []*v1beta1.Cluster) *v1beta1.Rout
 	}
 	pools := map[loadbalancerplan.PoolID]bool{}
 	for _, route := range table.RoutesOf(key) {
-		v := v1beta1.RouteExplanation{Host: route.Host, OwnHostsOnly: route.OwnHostsOnly, Path: route.Path, PathType: string(route.Type), Secret: route.Secret}
+		v := v1beta1.RouteExplanation{Host: route.Host, OwnHostsOnly: route.OwnHostsOnly, Passthrough: route.Passthrough, Path: route.Path, PathType: string(route.Type), Secret: route.Secret}
 		if !route.Pool.IsZero() {
 			v.Pool, pools[route.Pool] = route.Pool.String(), true
 		}

@@ -107,3 +107,20 @@ func TestExplainIngressesThatNobodyServes(t *testing.T) {
 		t.Errorf("without a load balancer: %+v", x)
 	}
 }
+
+// TestExplainTLSThatIsPassedOn: where it goes, and that paths are not seen.
+func TestExplainTLSThatIsPassedOn(t *testing.T) {
+	e := frontEvidence(t)
+	e.Routes.Unknown = nil
+	e.Routes.Ingress.Annotations = map[string]string{v1beta1.SSLPassthroughAnnotation: "true"}
+	x := Explain(e).Routes
+	if len(x.Routes) != 1 || !x.Routes[0].Passthrough || x.Routes[0].Host != "www.example.com" || x.Routes[0].Secret != "" || x.Routes[0].Pool != "shop/web:80/TLS" {
+		t.Errorf("routes %+v", x.Routes)
+	}
+	if len(x.Pools) != 1 || x.Pools[0].Protocol != "tls" || len(x.Pools[0].From[0].Targets) == 0 {
+		t.Errorf("pools %+v", x.Pools)
+	}
+	if problems := strings.Join(x.Problems, "\n"); !strings.Contains(problems, `path "/old" is not served: TLS is passed on`) {
+		t.Errorf("problems %s", problems)
+	}
+}

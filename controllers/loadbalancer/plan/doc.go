@@ -16,6 +16,8 @@
 // Services of the load balancers' class are served at their own ports, connection by connection, by pools of the same kind. A port belongs to one Service:
 // the one whose status has it, or else the oldest. Only the ports that whoever runs a load balancer gives are served (World.ServicePorts).
 //
+// An Ingress may have TLS for its hosts passed on as it is (v1beta1.SSLPassthroughAnnotation): then each of them leads to one pool of connections.
+//
 // What this load balancer sees of a target is Health: two checks in a row failed, or it was ejected for how it answered. Ejection counts
 // for at most half of the targets.
 package plan

@@ -17,6 +17,8 @@ type ServedRoute struct {
 	OwnHostsOnly bool
 	// Secret with the host's certificate, as namespace/name; empty if there is none.
 	Secret string
+	// Passthrough: it is for TLS connections, which are passed on as they are.
+	Passthrough bool
 	// Route's Path is empty for a default backend.
 	Route
 }
@@ -64,6 +66,9 @@ func (h *Host) appendRoutes(to []ServedRoute, ingress string) []ServedRoute {
 	}
 	if h.fallback != nil {
 		add(*h.fallback)
+	}
+	if r := h.passed; r != nil && r.Ingress == ingress {
+		to = append(to, ServedRoute{Host: h.Name, Passthrough: true, Route: *r})
 	}
 	return to
 }

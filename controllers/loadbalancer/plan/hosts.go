@@ -43,7 +43,7 @@ func ownersOf(w World, ingresses []*networkingv1.Ingress) map[string]owner {
 	owners := map[string]owner{}
 	for order, i := range ingresses {
 		for _, host := range v1beta1.BalancedHosts(i) {
-			if _, taken := owners[host]; taken || !w.isGranted(i.Namespace, host) {
+			if _, taken := owners[host]; taken || !w.isGranted(i.Namespace, host) || host == anyHost && v1beta1.PassesTLS(i) {
 				continue
 			}
 			keep, kept := w.Kept[host+"."]

@@ -19,6 +19,8 @@ type PoolInput struct {
 	ID      PoolID
 	Site    Site
 	Service *corev1.Service
+	// ServerName is that of a host whose TLS goes to the pool, for checks; empty if none does.
+	ServerName string
 	// Offers are what the clusters have of the Service.
 	Offers []servicednsplan.Offer
 	// Settings are the Service's for DNS, which hold here too; nil for the defaults.
@@ -37,6 +39,8 @@ type Pool struct {
 	Check *v1beta1.DNSHealthCheck
 	// ProxyProtocol: connections begin with a header of PROXY protocol v2.
 	ProxyProtocol bool
+	// ServerName is what checks by TLS ask for.
+	ServerName string
 	// Reasons say what is not as usual; sorted.
 	Reasons []Reason
 }
@@ -74,12 +78,12 @@ type candidate struct {
 
 // DecidePool divides new requests among the targets of a pool. The order of its input does not matter.
 func DecidePool(in PoolInput) Pool {
-	p := poolPlanner{in: in, pool: Pool{ID: in.ID, Protocol: in.protocol()}, static: true}
+	p := poolPlanner{in: in, pool: Pool{ID: in.ID, Protocol: in.protocol(), ServerName: in.ServerName}, static: true}
 	if in.Settings != nil && in.Settings.HealthCheck != nil {
 		check := in.Settings.HealthCheck.WithDefaults()
 		p.pool.Check = &check
 	}
-	p.pool.ProxyProtocol = in.ID.TCP && in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
+	p.pool.ProxyProtocol = (in.ID.TCP || in.ID.TLS) && in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
 	p.findCandidates()
 	p.judge()
 	best := p.bestRank()
@@ -109,10 +113,12 @@ func (p *poolPlanner) addReason(cluster, format string, args ...any) {
 
 // protocol reads the appProtocol of the port.
 func (in PoolInput) protocol() Protocol {
-	if in.ID.TCP {
+	switch {
+	case in.ID.TCP:
 		return TCP
-	}
-	if in.Service == nil {
+	case in.ID.TLS:
+		return TLS
+	case in.Service == nil:
 		return HTTP
 	}
 	for _, port := range in.Service.Spec.Ports {
@@ -309,7 +315,7 @@ func (p *poolPlanner) explain(best int) {
 	}
 	if len(p.pool.Parts) == 0 {
 		then := "requests are answered with 503"
-		if p.in.ID.TCP {
+		if p.in.ID.TCP || p.in.ID.TLS {
 			then = "connections are closed"
 		}
 		p.addReason("", "no cluster has an address that serves: %s", then)

@@ -34,6 +34,8 @@ type Host struct {
 	// rest has the namespace's rules without a host, fallback is the default backend: for paths that nothing else matches.
 	rest     *Host
 	fallback *Route
+	// passed is where its TLS connections go as they are; nil: TLS ends here.
+	passed *Route
 }
 
 // Route is where the requests that it matches go.
@@ -59,8 +61,13 @@ func Routes(w World) *Table {
 		}
 	}
 	for _, i := range ingresses {
-		b.add(i)
+		if v1beta1.PassesTLS(i) {
+			b.addPassed(i)
+		} else {
+			b.add(i)
+		}
 	}
+	b.dropCertificates()
 	for _, h := range b.hosts {
 		h.rest = b.rest[h.Namespace]
 	}
@@ -260,7 +267,9 @@ func (h *Host) addPools(to map[PoolID]bool) {
 			to[r.Pool] = true
 		}
 	}
-	if h.fallback != nil {
-		to[h.fallback.Pool] = true
+	for _, r := range []*Route{h.fallback, h.passed} {
+		if r != nil {
+			to[r.Pool] = true
+		}
 	}
 }

@@ -115,11 +115,12 @@ func withoutClass(i *networkingv1.Ingress) *networkingv1.Ingress {
 	return i
 }
 
+func grant(suffix string, namespaces ...string) *v1beta1.DNSNameGrant {
+	return &v1beta1.DNSNameGrant{Spec: v1beta1.DNSNameGrantSpec{Suffix: suffix, Namespaces: namespaces}}
+}
+
 func TestWhoHasAHost(t *testing.T) {
 	shop, bank := ingress("shop/web", 2, "a.test / Prefix a:80"), ingress("bank/web", 1, "a.test / Prefix b:80")
-	grant := func(suffix string, namespaces ...string) *v1beta1.DNSNameGrant {
-		return &v1beta1.DNSNameGrant{Spec: v1beta1.DNSNameGrantSpec{Suffix: suffix, Namespaces: namespaces}}
-	}
 	for name, c := range map[string]struct {
 		change func(*World)
 		want   string
@@ -186,6 +187,9 @@ func TestRoutesAgainstAReference(t *testing.T) {
 					t.Fatalf("seed %d: %s%s goes to %s, the reference says %s", seed, host, path, got, want)
 				}
 			}
+			if got, want := askTLS(table, host), slowPassed(w, host); got != want {
+				t.Fatalf("seed %d: TLS for %s goes to %s, the reference says %s", seed, host, got, want)
+			}
 		}
 	}
 }
@@ -193,18 +197,11 @@ func TestRoutesAgainstAReference(t *testing.T) {
 // slowAnswer reads all rules for each request.
 func slowAnswer(w World, host, path string) string {
 	ingresses := servedIngresses(w.Ingresses)
-	owners := ownersOf(w, ingresses)
-	labels := strings.SplitN(host, ".", 2)
-	entry, own := "", owner{}
-	for _, name := range []string{host, "*." + labels[len(labels)-1], ""} {
-		if o, ok := owners[name]; ok && (name != "*."+host) {
-			entry, own = name, o
-			break
-		}
-	}
+	entry, own := slowEntry(w, ingresses, host)
 	if own.namespace == "" {
 		return "404"
 	}
+	ingresses = slices.DeleteFunc(ingresses, v1beta1.PassesTLS)
 	if answer, ok := slowRules(w, ingresses, own.namespace, entry, path); ok {
 		return answer
 	}
@@ -219,6 +216,43 @@ func slowAnswer(w World, host, path string) string {
 		}
 	}
 	return "404"
+}
+
+// slowEntry finds the host that serves a name, and whose it is.
+func slowEntry(w World, ingresses []*networkingv1.Ingress, host string) (string, owner) {
+	owners := ownersOf(w, ingresses)
+	labels := strings.SplitN(host, ".", 2)
+	for _, name := range []string{host, "*." + labels[len(labels)-1], ""} {
+		if o, ok := owners[name]; ok && (name != "*."+host) {
+			return name, o
+		}
+	}
+	return "", owner{}
+}
+
+// slowPassed finds where TLS for a name is passed on to: by the oldest Ingress that says something about all of the host.
+func slowPassed(w World, host string) string {
+	ingresses := servedIngresses(w.Ingresses)
+	entry, own := slowEntry(w, ingresses, host)
+	for _, i := range ingresses {
+		if entry == "" || i.Namespace != own.namespace || !v1beta1.PassesTLS(i) || !slices.Contains(v1beta1.BalancedHosts(i), entry) {
+			continue
+		}
+		for _, rule := range i.Spec.Rules {
+			if strings.ToLower(rule.Host) != entry || rule.HTTP == nil {
+				continue
+			}
+			for _, p := range rule.HTTP.Paths {
+				if p.Path == "/" && *p.PathType != networkingv1.PathTypeExact {
+					return slowBackend(w, i.Namespace, p.Backend)
+				}
+			}
+		}
+		if i.Spec.DefaultBackend != nil {
+			return slowBackend(w, i.Namespace, *i.Spec.DefaultBackend)
+		}
+	}
+	return "here"
 }
 
 // slowRules finds the best rule of the host in the namespace.
@@ -288,6 +322,9 @@ func TestNobodyTakesWhatIsServed(t *testing.T) {
 				if served && is != was && !strings.HasPrefix(is, "mall/") && is != "404" && is != "503" {
 					t.Fatalf("seed %d: %s%s went to %s, and goes to %s", seed, host, path, was, is)
 				}
+			}
+			if was, is := askTLS(before, host), askTLS(after, host); before.Host(host) != nil && before.Host(host).Name != anyHost && was != is {
+				t.Fatalf("seed %d: TLS for %s went to %s, and goes to %s since a younger namespace has Ingresses", seed, host, was, is)
 			}
 		}
 	}

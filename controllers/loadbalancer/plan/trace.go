@@ -20,6 +20,9 @@ func Trace(t *Table, host, path string, pool func(PoolID) (Pool, bool)) string {
 	if h.Secret != "" {
 		fmt.Fprintf(&out, "certificate: Secret %s\n", h.Secret)
 	}
+	if h.passed != nil {
+		tracePassed(&out, h.passed, pool)
+	}
 	r, ok := h.Match(path)
 	if !ok {
 		fmt.Fprintf(&out, "path %q: nothing matches, and there is no default backend: 404\n", path)
@@ -39,6 +42,27 @@ func Trace(t *Table, host, path string, pool func(PoolID) (Pool, bool)) string {
 	return out.String()
 }
 
+// tracePassed describes where TLS connections for a host go.
+func tracePassed(out *strings.Builder, r *Route, pool func(PoolID) (Pool, bool)) {
+	fmt.Fprintf(out, "TLS: passed on as it is, by Ingress %s", r.Ingress)
+	p, ok := pool(r.Pool)
+	if !ok {
+		out.WriteString("\nbackend: there is no such Service and port: connections are closed\n")
+		return
+	}
+	traceHeader(out, p)
+	tracePool(out, p)
+	out.WriteString("without TLS:\n")
+}
+
+// traceHeader ends the line, and says what connections begin with.
+func traceHeader(out *strings.Builder, p Pool) {
+	if p.ProxyProtocol {
+		out.WriteString(", with a header of PROXY protocol v2")
+	}
+	out.WriteByte('\n')
+}
+
 // TracePort describes, line by line, where a connection to a port goes and why.
 func TracePort(t *Table, port uint16, pool func(PoolID) (Pool, bool)) string {
 	var out strings.Builder
@@ -49,10 +73,7 @@ func TracePort(t *Table, port uint16, pool func(PoolID) (Pool, bool)) string {
 		return out.String()
 	}
 	fmt.Fprintf(&out, "port %d: connections are passed on as they are", port)
-	if p.ProxyProtocol {
-		out.WriteString(", with a header of PROXY protocol v2")
-	}
-	out.WriteByte('\n')
+	traceHeader(&out, p)
 	tracePool(&out, p)
 	return out.String()
 }

@@ -33,8 +33,8 @@ type World struct {
 type PoolID struct {
 	Namespace, Service string
 	Port               int32
-	// TCP: connections to it are passed on as they are (layer 4), in place of requests.
-	TCP bool
+	// TCP: connections to it are passed on as they are (layer 4), in place of requests. TLS: so are those of TLS, by the server name that clients ask for.
+	TCP, TLS bool
 }
 
 // IsZero reports whether it is no pool.
@@ -43,11 +43,14 @@ func (p PoolID) IsZero() bool { return p == PoolID{} }
 // Key is the Service's namespace/name.
 func (p PoolID) Key() string { return p.Namespace + "/" + p.Service }
 
-// String is NAMESPACE/SERVICE:PORT, with /TCP for connections.
+// String is NAMESPACE/SERVICE:PORT, with /TCP or /TLS for connections.
 func (p PoolID) String() string {
 	text := fmt.Sprintf("%s:%d", p.Key(), p.Port)
-	if p.TCP {
+	switch {
+	case p.TCP:
 		text += "/TCP"
+	case p.TLS:
+		text += "/TLS"
 	}
 	return text
 }
@@ -60,6 +63,7 @@ const (
 	HTTP  Protocol = "http"  // HTTP/1.1
 	H2C   Protocol = "h2c"   // HTTP/2 without TLS, as for gRPC
 	TCP   Protocol = "tcp"   // connections as they are
+	TLS   Protocol = "tls"   // connections as they are, which begin by TLS
 	HTTPS Protocol = "https" // TLS with the host's name, HTTP/2 or HTTP/1.1
 )
 

@@ -37,6 +37,12 @@ func ingress(key string, age int, rules ...string) *networkingv1.Ingress {
 	return i
 }
 
+// passing has the TLS of an Ingress' hosts passed on.
+func passing(i *networkingv1.Ingress) *networkingv1.Ingress {
+	i.Annotations = map[string]string{v1beta1.SSLPassthroughAnnotation: "true"}
+	return i
+}
+
 func addRule(i *networkingv1.Ingress, f []string) {
 	host := strings.TrimPrefix(f[0], "-")
 	if len(f) == 1 {
@@ -90,6 +96,18 @@ func ask(t *Table, host, path string) string {
 	switch {
 	case !ok:
 		return "404"
+	case r.Pool.IsZero():
+		return "503"
+	}
+	return strings.TrimPrefix(r.Pool.Key(), "shop/")
+}
+
+// askTLS returns where a TLS connection for a server name is passed on to, as ask does; "here" if it is not.
+func askTLS(t *Table, name string) string {
+	r, passed := t.PassedOn(name)
+	switch {
+	case !passed:
+		return "here"
 	case r.Pool.IsZero():
 		return "503"
 	}
@@ -152,6 +170,9 @@ func randomIngresses(r *rand.Rand) (all []*networkingv1.Ingress) {
 		i := ingress(fmt.Sprintf("%s/i%d", pick([]string{"shop", "bank", "mall"}), n), r.IntN(4), rules...)
 		for at := range i.Spec.TLS {
 			i.Spec.TLS[at].Hosts = slices.DeleteFunc(i.Spec.TLS[at].Hosts, func(h string) bool { return h == "" })
+		}
+		if r.IntN(4) == 0 {
+			passing(i)
 		}
 		all = append(all, i)
 	}

@@ -107,7 +107,7 @@ func appendStream(b []byte, n *streamRecord) []byte {
 	b = append(b, `{"time":"`...)
 	b = n.began.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 	b = append(n.client.Addr().AppendTo(append(b, `","client":"`...)), '"')
-	for _, f := range [...]struct{ name, value string }{{"service", n.pool.Key()}, {"cluster", n.cluster}, {"result", n.result}, {"reason", n.why}} {
+	for _, f := range [...]struct{ name, value string }{{"host", n.host}, {"ingress", n.ingress}, {"service", n.service()}, {"cluster", n.cluster}, {"result", n.result}, {"reason", n.why}} {
 		if f.value != "" {
 			b = append(append(b, `,"`+f.name+`":"`...), appendText(nil, f.value)...)
 			b = append(b, '"')

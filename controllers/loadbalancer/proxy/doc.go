@@ -17,5 +17,5 @@
 // the requests of a pool, beside a few that are always allowed.
 //
 // Connections to ports of Services (streams.go) are copied both ways by splice, with bounds on their number and on silence. One that no cluster has taken yet
-// is tried at others. Those to a target that begins to fail are reset while another one is used.
+// is tried at others. So are TLS connections to hosts whose Ingress has them passed on (passthrough.go), as long as no byte has come back. Those to a target that begins to fail are reset while another one is used.
 package proxy

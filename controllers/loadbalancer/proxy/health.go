@@ -105,7 +105,7 @@ func (t *target) due() time.Duration {
 	}
 	if clock-t.heard.Load() > int64(silence) {
 		for x := range t.waiting {
-			if clock-x.began > int64(silence) {
+			if clock-x.since() > int64(silence) {
 				period, timeout = urgentPeriod, urgentTimeout
 				break
 			}
@@ -232,12 +232,16 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(timeout)) // fails only for what is closed
+	if t.proxyProtocol {
+		if _, err := io.WriteString(c, localProxyHeader); err != nil {
+			return err
+		}
+	}
 	switch t.Protocol {
 	case plan.TCP:
-		if t.proxyProtocol {
-			_, err = io.WriteString(c, localProxyHeader)
-		}
-		return err // that it takes connections is all that can be asked of any
+		return nil // that it takes connections is all that can be asked of any
+	case plan.TLS:
+		return t.greetTLS(ctx, c)
 	case plan.H2C:
 		return greetHTTP2(c)
 	case plan.HTTPS:
@@ -264,6 +268,31 @@ func askOptions(c net.Conn) error {
 		_ = answer.Body.Close() // it is not read
 	}
 	return err
+}
+
+// greetTLS begins TLS for the server name. Anything that comes back is an answer: versions and certificates are between clients and servers.
+func (t *target) greetTLS(ctx context.Context, c net.Conn) error {
+	heard := &heardConn{Conn: c}
+	err := tls.Client(heard, &tls.Config{ServerName: t.serverName, InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // it is asked whether it lives, and gets no data
+	if heard.heard {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("it closed the connection without an answer")
+	}
+	return err
+}
+
+// heardConn notes whether something has come.
+type heardConn struct {
+	net.Conn
+	heard bool
+}
+
+func (c *heardConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.heard = c.heard || n > 0
+	return n, err
 }
 
 // greetHTTP2 begins HTTP/2; the server's settings are an answer.

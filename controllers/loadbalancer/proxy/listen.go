@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,6 +39,8 @@ type Server struct {
 	one     *http1.Server
 	two     *http.Server
 	streams *handOver
+	// idle is as in ListenOptions.
+	idle time.Duration
 }
 
 // ListenOptions say how a Server listens.
@@ -50,6 +53,8 @@ type ListenOptions struct {
 	ProxyProtocol bool
 	// MaxConnections bounds the connections, MaxOfClient those of one address (of IPv6: one /64).
 	MaxConnections, MaxOfClient int
+	// IdleTimeout ends a TLS connection that is passed on, on which nothing moves for that long. Default: an hour.
+	IdleTimeout time.Duration
 }
 
 // Listen listens with SO_REUSEPORT, so that a new process can listen before the old one ends.
@@ -58,7 +63,7 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{proxy: p, listener: &boundedListener{Listener: listener, bounds: newBounds(p, o.MaxConnections, o.MaxOfClient), proxyProtocol: o.ProxyProtocol}}
+	s := &Server{proxy: p, idle: cmp.Or(o.IdleTimeout, time.Hour), listener: &boundedListener{Listener: listener, bounds: newBounds(p, o.MaxConnections, o.MaxOfClient), proxyProtocol: o.ProxyProtocol}}
 	s.streams = newHandOver(listener)
 	s.one = &http1.Server{Handler: p, HTTP2: s.streams.pass, MaxHead: maxHeader, HeadTimeout: readHeaderTimeout, IdleTimeout: keepAliveTimeout}
 	protocols := &http.Protocols{}
@@ -70,7 +75,7 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 		ErrorLog: log.New(discard{}, "", 0), // what clients do wrong is theirs
 	}
 	if o.TLS {
-		s.config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: p.certificate, NextProtos: []string{http2Protocol, "http/1.1"}}
+		s.config = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: p.passOrEnd, GetCertificate: p.certificate, NextProtos: []string{http2Protocol, "http/1.1"}}
 		s.two.TLSConfig = s.config.Clone() // net/http changes its own
 	}
 	return s, nil
@@ -125,7 +130,12 @@ func (s *Server) serveConn(ctx context.Context, c net.Conn) error {
 		s.one.ServeConn(ctx, c, nil)
 		return nil
 	}
-	secure, err := shake(c, s.config)
+	hello := &helloConn{Conn: c}
+	secure, err := shake(hello, s.config)
+	if errors.Is(err, errPassedOn) {
+		s.passOn(c, hello)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

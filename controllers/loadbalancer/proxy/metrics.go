@@ -42,11 +42,11 @@ var (
 var (
 	streamsTotal = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_lb_service_connections_total", StabilityLevel: metrics.ALPHA,
-		Help: "Connections to ports of Services that have ended, by Service, cluster and result: ended; broken (by one side, or idle for too long); lost (the cluster began to fail); unreachable (no cluster took it).",
+		Help: "Connections to ports of Services, and TLS connections that are passed on, that have ended, by Service, cluster and result: ended; broken (by one side, or idle for too long); lost (the cluster began to fail); unreachable (no cluster took it).",
 	}, []string{"service", "cluster", "result"})
 	streamBytes = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_lb_service_bytes_total", StabilityLevel: metrics.ALPHA,
-		Help: "Bytes of connections to ports of Services that have ended, by Service, cluster and direction: sent or received by the client.",
+		Help: "Bytes of connections to ports of Services, and of TLS connections that are passed on, that have ended, by Service, cluster and direction: sent or received by the client.",
 	}, []string{"service", "cluster", "direction"})
 )
 
@@ -62,9 +62,10 @@ func observeRequest(n *record) {
 
 // observeStream counts a connection that has ended, and logs it.
 func (p *Proxy) observeStream(n *streamRecord) {
-	streamsTotal.WithLabelValues(n.pool.Key(), n.cluster, n.result).Inc()
-	streamBytes.WithLabelValues(n.pool.Key(), n.cluster, "sent").Add(float64(n.sent))
-	streamBytes.WithLabelValues(n.pool.Key(), n.cluster, "received").Add(float64(n.received))
+	service := n.service()
+	streamsTotal.WithLabelValues(service, n.cluster, n.result).Inc()
+	streamBytes.WithLabelValues(service, n.cluster, "sent").Add(float64(n.sent))
+	streamBytes.WithLabelValues(service, n.cluster, "received").Add(float64(n.received))
 	if p.log != nil {
 		p.log.add(func(b []byte) []byte { return appendStream(b, n) })
 	}

@@ -221,7 +221,7 @@ func (p *Proxy) Health() map[plan.Target]plan.Health {
 }
 
 func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
-	key := targetKey{Target: at, Protocol: of.Protocol, proxyProtocol: of.ProxyProtocol}
+	key := targetKey{Target: at, Protocol: of.Protocol, proxyProtocol: of.ProxyProtocol, serverName: of.ServerName}
 	if of.Check != nil {
 		key.check = *of.Check
 	}

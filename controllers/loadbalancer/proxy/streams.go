@@ -160,16 +160,26 @@ func (s *Streams) accept(l *streamListener) {
 
 // streamRecord is what is known of a connection, for metrics and the access log.
 type streamRecord struct {
-	began    time.Time
-	client   netip.AddrPort
-	pool     plan.PoolID
-	cluster  string
-	target   netip.AddrPort
-	sent     int64 // from the client
-	received int64 // from the cluster
-	tries    int
-	result   string
-	why      string
+	began  time.Time
+	client netip.AddrPort
+	pool   plan.PoolID
+	// host and ingress are those by which TLS is passed on.
+	host, ingress string
+	cluster       string
+	target        netip.AddrPort
+	sent          int64 // from the client
+	received      int64 // from the cluster
+	tries         int
+	result        string
+	why           string
+}
+
+// service is its namespace/name; empty if the backend does not exist.
+func (n *streamRecord) service() string {
+	if n.pool.IsZero() {
+		return ""
+	}
+	return n.pool.Key()
 }
 
 // Results of connections.
@@ -180,55 +190,58 @@ const (
 	streamUnreachable = "unreachable" // no cluster took it
 )
 
-// serve passes a connection on until it ends.
+// serve passes a connection to the port of a Service on until it ends.
 func (s *Streams) serve(c net.Conn, id plan.PoolID) {
-	n := &streamRecord{began: s.proxy.now(), pool: id}
-	client, ok := clientConn(c)
-	if !ok {
-		return // it said nothing that can be believed, as a scanner
+	if client, from, ok := clientConn(c); ok { // or it said nothing that can be believed, as a scanner
+		s.proxy.passStream(client, &streamRecord{began: s.proxy.now(), client: from, pool: id}, nil, s.IdleTimeout)
 	}
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		n.client = unmapped(tcp.AddrPort())
-	}
-	defer s.proxy.observeStream(n)
-	server, t, err := s.connect(client, n)
+}
+
+// passStream passes a connection on until it ends. hello is what the client has said already; nil: nothing.
+func (p *Proxy) passStream(client *boundedConn, n *streamRecord, hello *clientHello, idle time.Duration) {
+	defer p.observeStream(n)
+	server, t, err := p.connect(client, n, hello)
 	if err != nil {
 		n.result, n.why = streamUnreachable, err.Error()
 		_ = client.SetLinger(0) // so that the client does not take it for an answer
 		return
 	}
-	x := &stream{client: client.TCPConn, server: server, idle: s.IdleTimeout, proxy: s.proxy}
+	x := &stream{client: client.TCPConn, server: server, idle: idle, proxy: p}
 	t.addStream(x)
 	defer t.removeStream(x)
 	x.pass(n)
 }
 
-// clientConn returns the socket of a client, whose PROXY header has been read if there is to be one.
-func clientConn(c net.Conn) (*boundedConn, bool) {
+// clientConn returns the socket of a client, whose PROXY header has been read if there is to be one, and who the client is.
+func clientConn(c net.Conn) (client *boundedConn, from netip.AddrPort, ok bool) {
+	if tcp, is := c.RemoteAddr().(*net.TCPAddr); is { // reads the header
+		from = unmapped(tcp.AddrPort())
+	}
 	switch c := c.(type) {
 	case *boundedConn:
-		return c, true
+		return c, from, true
 	case *proxiedConn:
-		c.RemoteAddr() // reads the header
-		return c.boundedConn, c.err == nil
+		return c.boundedConn, from, c.err == nil
 	}
-	return nil, false
+	return nil, from, false
 }
 
 // errNoCluster is why a connection is closed at once.
 var errNoCluster = errors.New("no cluster has an address that serves")
 
-// connect connects to a cluster, or to the next one if that takes no connection. Nothing of the client's has been sent before, so no try is too much.
-func (s *Streams) connect(client *boundedConn, n *streamRecord) (*countedConn, *target, error) {
-	v, ok := s.proxy.pools.Load(n.pool)
+// connect connects to a cluster, or to the next one if that takes no connection. Nothing of the client's has been sent before, so no try is too much. If
+// the client has said hello, one cluster more is tried when the first that got it does not answer.
+func (p *Proxy) connect(client *boundedConn, n *streamRecord, hello *clientHello) (*countedConn, *target, error) {
+	v, ok := p.pools.Load(n.pool)
 	if !ok {
 		return nil, nil, errNoCluster
 	}
-	o, last := v.(*pool), errNoCluster
+	o, last, greeted := v.(*pool), errNoCluster, 0
+	o.budget.earn()
 	var tried []*target
-	for n.tries < maxStreamTries {
+	for n.tries < maxStreamTries && (greeted == 0 || greeted == 1 && !hello.early) {
 		t := o.pick(tried)
-		if t == nil {
+		if t == nil || greeted > 0 && !o.budget.spend() {
 			break
 		}
 		if n.tries > 0 {
@@ -238,11 +251,15 @@ func (s *Streams) connect(client *boundedConn, n *streamRecord) (*countedConn, *
 		n.tries++
 		n.cluster, n.target = t.Cluster, t.Address
 		server, err := t.openStream(client, n.client)
+		if err == nil && hello != nil {
+			greeted++
+			err = t.greet(server, client, hello, n)
+		}
 		if err == nil {
 			return server, t, nil
 		}
 		last = err
-		s.proxy.refresh(&o)
+		p.refresh(&o)
 	}
 	return nil, nil, last
 }
@@ -307,11 +324,11 @@ func (x *stream) pass(n *streamRecord) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if supervisor.Protect(context.Background(), "loadbalancer", func() error { n.sent = x.copy(x.server.TCPConn, x.client); return nil }) != nil {
+		if supervisor.Protect(context.Background(), "loadbalancer", func() error { n.sent += x.copy(x.server.TCPConn, x.client); return nil }) != nil {
 			x.abort()
 		}
 	}()
-	n.received = x.copy(x.client, x.server.TCPConn)
+	n.received += x.copy(x.client, x.server.TCPConn)
 	<-done
 	_ = x.server.Close() // both ways have ended
 	switch n.result = streamEnded; {

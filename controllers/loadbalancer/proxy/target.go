@@ -33,6 +33,8 @@ type targetKey struct {
 	check v1beta1.DNSHealthCheck
 	// proxyProtocol: connections begin with a header of PROXY protocol v2.
 	proxyProtocol bool
+	// serverName is what checks of connections by TLS ask for.
+	serverName string
 }
 
 // target is a load balancer of a cluster.
@@ -48,16 +50,16 @@ type target struct {
 
 	mu   sync.Mutex
 	idle []*conn
-	// waiting has the requests that no answer has come to.
-	waiting map[*exchange]struct{}
+	// waiting has the requests, and TLS connections that are passed on, that no answer has come to.
+	waiting map[waiter]struct{}
 	// streams has the connections that are passed on to it.
 	streams map[*stream]struct{}
 	health
 }
 
 func (p *Proxy) newTarget(key targetKey) *target {
-	t := &target{targetKey: key, proxy: p, waiting: map[*exchange]struct{}{}, streams: map[*stream]struct{}{}}
-	if key.Protocol == plan.HTTP || key.Protocol == plan.TCP {
+	t := &target{targetKey: key, proxy: p, waiting: map[waiter]struct{}{}, streams: map[*stream]struct{}{}}
+	if key.Protocol != plan.H2C && key.Protocol != plan.HTTPS {
 		return t
 	}
 	protocols := &http.Protocols{}
@@ -77,6 +79,32 @@ func (p *Proxy) newTarget(key targetKey) *target {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
 	}
 	return t
+}
+
+// waiter is what waits for a target's answer.
+type waiter interface {
+	// since is when it began to wait, in nanoseconds of the proxy's clock.
+	since() int64
+	// abandon ends the wait. The caller holds the target's lock, so that it is not late.
+	abandon()
+}
+
+// await registers what begins to wait.
+func (t *target) await(x waiter) {
+	t.used.Store(x.since())
+	t.mu.Lock()
+	t.waiting[x] = struct{}{}
+	t.mu.Unlock()
+}
+
+// awaitNoMore takes it from those that wait. heard: an answer has come.
+func (t *target) awaitNoMore(x waiter, heard bool) {
+	if heard {
+		t.heard.Store(t.proxy.clock())
+	}
+	t.mu.Lock()
+	delete(t.waiting, x)
+	t.mu.Unlock()
 }
 
 // errTooMany is why a target gets no more requests for now.

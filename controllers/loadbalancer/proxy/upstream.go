@@ -101,7 +101,8 @@ type exchange struct {
 	answered atomic.Bool
 }
 
-// abandon ends the wait for an answer. The caller holds the target's lock, so that it is not late.
+func (x *exchange) since() int64 { return x.began }
+
 func (x *exchange) abandon() {
 	x.lost.Store(true)
 	if x.conn != nil {
@@ -112,26 +113,16 @@ func (x *exchange) abandon() {
 	}
 }
 
-var errLost = errors.New("it failed its checks while the request waited for an answer")
+var errLost = errors.New("it failed its checks while an answer was waited for")
 
 // begin registers an exchange as waiting.
 func (x *exchange) begin() {
 	x.began = x.target.proxy.clock()
-	x.target.used.Store(x.began)
-	x.target.mu.Lock()
-	x.target.waiting[x] = struct{}{}
-	x.target.mu.Unlock()
+	x.target.await(x)
 }
 
 // end takes it from those that wait.
-func (x *exchange) end(heard bool) {
-	if heard {
-		x.target.heard.Store(x.target.proxy.clock())
-	}
-	x.target.mu.Lock()
-	delete(x.target.waiting, x)
-	x.target.mu.Unlock()
-}
+func (x *exchange) end(heard bool) { x.target.awaitNoMore(x, heard) }
 
 // send sends a request and returns the answer, whose body the caller closes. An error leaves x.unsent and x.lost to be looked at.
 func (x *exchange) send(out *outgoing) (*http.Response, error) {

@@ -31,6 +31,23 @@ func ValidateProxyProtocol(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// SSLPassthroughAnnotation, on an Ingress of IngressClassName, has TLS connections for its hosts passed on as they are to the Service behind each host, which
+// has the certificate. The host is the server name that clients ask for (SNI). Its values are "true" and "false"; other ingress controllers have it by this name.
+const SSLPassthroughAnnotation = "federation.kubernetes.io/ssl-passthrough"
+
+// ValidateSSLPassthrough checks the value of SSLPassthroughAnnotation.
+func ValidateSSLPassthrough(value string, path *field.Path) field.ErrorList {
+	if value != "true" && value != "false" {
+		return field.ErrorList{field.NotSupported(path, value, []string{"false", "true"})}
+	}
+	return nil
+}
+
+// PassesTLS reports whether an Ingress has TLS connections for its hosts passed on as they are.
+func PassesTLS(i *networkingv1.Ingress) bool {
+	return i.Annotations[SSLPassthroughAnnotation] == "true"
+}
+
 // LoadBalancersNamespace has a Lease for each load balancer, and the service accounts that they log in with. Nothing in it is
 // propagated.
 const LoadBalancersNamespace = "federation-load-balancers"

@@ -349,6 +349,9 @@ type RouteExplanation struct {
 	// A rule without a host is for the hosts of the namespace alone.
 	// +optional
 	OwnHostsOnly bool `json:"ownHostsOnly,omitempty"`
+	// It is for TLS connections to the host, which are passed on as they are.
+	// +optional
+	Passthrough bool `json:"passthrough,omitempty"`
 	// Path; empty for the default backend.
 	// +optional
 	Path string `json:"path,omitempty"`
@@ -358,14 +361,14 @@ type RouteExplanation struct {
 	// The Secret with the certificate, if there is one.
 	// +optional
 	Secret string `json:"secret,omitempty"`
-	// Name of one of the pools; empty for a backend that does not exist, which is answered with 503.
+	// Name of one of the pools; empty for a backend that does not exist, which is answered with 503, or by the end of the connection.
 	// +optional
 	Pool string `json:"pool,omitempty"`
 }
 
 // PoolExplanation says where requests to a port of a Service go.
 type PoolExplanation struct {
-	// NAMESPACE/SERVICE:PORT.
+	// NAMESPACE/SERVICE:PORT, with /TLS for TLS connections that are passed on.
 	Name string `json:"name"`
 	// Protocol that clusters are asked by.
 	Protocol string `json:"protocol"`

@@ -16,8 +16,8 @@ function poolLink(name) {
   return html`<a href=${hashOf({path: ["service", namespace, service], query: {}})}>${name}</a>`;
 }
 
-const routeRow = (r) => html`<tr><th scope="row">${hostOf(r)}</th><td>${r.pathType ? html`<span class="mono">${r.path}</span> <span class="kind">${r.pathType}</span>` : html`<span class="kind">default backend</span>`}</td>
-  <td>${r.secret ?? html`<span class="hint">none</span>`}</td><td>${r.pool ? poolLink(r.pool) : badge("out", "503: there is no such backend")}</td></tr>`;
+const routeRow = (r) => html`<tr><th scope="row">${hostOf(r)}</th><td>${r.passthrough ? html`<span class="kind">TLS, passed on</span>` : r.pathType ? html`<span class="mono">${r.path}</span> <span class="kind">${r.pathType}</span>` : html`<span class="kind">default backend</span>`}</td>
+  <td>${r.secret ?? html`<span class="hint">none</span>`}</td><td>${r.pool ? poolLink(r.pool) : badge("out", r.passthrough ? "there is no such backend" : "503: there is no such backend")}</td></tr>`;
 
 const targetRow = (state, t) => html`<tr><th scope="row">${clusterLink(state, t.cluster)}</th><td class="n">${t.address ? `${t.percent.toFixed(1)} %` : "–"}</td><td class="wide">${t.address ? bar(t.percent, 100) : nothing}</td>
   <td class="mono">${t.address ?? ""}</td><td class="why">${t.why}</td></tr>`;
@@ -26,7 +26,7 @@ function shares(state, pool, from) {
   const by = from.loadBalancers?.length ? html` <span class="kind">by ${from.loadBalancers.join(", ")}</span>` : nothing;
   const head = ["Cluster", "Share", share, "Address", "Why"];
   return html`<h3>${pool.name} <span class="kind">${pool.protocol}</span>${by}</h3>
-    ${from.targets.length ? table(`Requests to ${pool.name}`, heads(head), from.targets.map((t) => targetRow(state, t))) : empty("No cluster has it.")}
+    ${from.targets.length ? table(`${pool.protocol === "tls" ? "Connections" : "Requests"} to ${pool.name}`, heads(head), from.targets.map((t) => targetRow(state, t))) : empty("No cluster has it.")}
     ${(from.notes ?? []).map((n) => html`<p class="remark">${n}</p>`)}`;
 }
 
