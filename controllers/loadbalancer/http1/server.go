@@ -98,7 +98,7 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn, secure *tls.Connect
 		return
 	}
 	defer s.forget(c)
-	ctx, c.leave = context.WithCancel(ctx)
+	ctx, c.leave = context.WithCancel(context.WithValue(ctx, http.LocalAddrContextKey, nc.LocalAddr())) // as net/http's server has it
 	defer c.leave()
 	c.base = (&http.Request{RemoteAddr: nc.RemoteAddr().String(), TLS: secure}).WithContext(ctx)
 	c.r = readers.Get().(*bufio.Reader)

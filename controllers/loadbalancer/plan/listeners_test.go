@@ -131,7 +131,7 @@ func TestConnectionsArePooledAsRequests(t *testing.T) {
 	}
 	table := Routes(worldOf(s))
 	pool := func(id PoolID) (Pool, bool) { return p, id == in.ID }
-	if text := TracePort(table, 5000, pool); !strings.HasPrefix(text, "port 5000: connections are passed on as they are, with a header of PROXY protocol v2\nService shop/a:5000/TCP, by tcp\n  100.0 %  east-a 192.0.2.1:5000  serving, tier 0\n") {
+	if text := TracePort(table, 5000, pool); !strings.HasPrefix(text, "port 5000: connections are passed on as they are\nService shop/a:5000/TCP, by tcp, with a header of PROXY protocol v2\n  100.0 %  east-a 192.0.2.1:5000  serving, tier 0\n") {
 		t.Error(text)
 	}
 	if text := TracePort(table, 5001, pool); text != "port 5001: no Service of the class is served there\n" {

@@ -135,8 +135,8 @@ func TestTraceOfPassedTLS(t *testing.T) {
 		return DecidePool(PoolInput{ID: id, Service: withProxyProtocol(service("shop", "a")), Offers: []servicednsplan.Offer{offer("east-a", 0, 100, "192.0.2.1")}}), !id.IsZero()
 	}
 	want := `host "v.test": served as v.test, for namespace shop
-TLS: passed on as it is, by Ingress shop/v, with a header of PROXY protocol v2
-Service shop/a:80/TLS, by tls
+TLS: passed on as it is, by Ingress shop/v
+Service shop/a:80/TLS, by tls, with a header of PROXY protocol v2
   100.0 %  east-a 192.0.2.1:80  serving, tier 0
 without TLS:
 path "/": nothing matches, and there is no default backend: 404

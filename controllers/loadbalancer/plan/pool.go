@@ -83,7 +83,7 @@ func DecidePool(in PoolInput) Pool {
 		check := in.Settings.HealthCheck.WithDefaults()
 		p.pool.Check = &check
 	}
-	p.pool.ProxyProtocol = (in.ID.TCP || in.ID.TLS) && in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
+	p.pool.ProxyProtocol = in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
 	p.findCandidates()
 	p.judge()
 	best := p.bestRank()

@@ -44,23 +44,14 @@ func Trace(t *Table, host, path string, pool func(PoolID) (Pool, bool)) string {
 
 // tracePassed describes where TLS connections for a host go.
 func tracePassed(out *strings.Builder, r *Route, pool func(PoolID) (Pool, bool)) {
-	fmt.Fprintf(out, "TLS: passed on as it is, by Ingress %s", r.Ingress)
+	fmt.Fprintf(out, "TLS: passed on as it is, by Ingress %s\n", r.Ingress)
 	p, ok := pool(r.Pool)
 	if !ok {
-		out.WriteString("\nbackend: there is no such Service and port: connections are closed\n")
+		out.WriteString("backend: there is no such Service and port: connections are closed\n")
 		return
 	}
-	traceHeader(out, p)
 	tracePool(out, p)
 	out.WriteString("without TLS:\n")
-}
-
-// traceHeader ends the line, and says what connections begin with.
-func traceHeader(out *strings.Builder, p Pool) {
-	if p.ProxyProtocol {
-		out.WriteString(", with a header of PROXY protocol v2")
-	}
-	out.WriteByte('\n')
 }
 
 // TracePort describes, line by line, where a connection to a port goes and why.
@@ -72,15 +63,18 @@ func TracePort(t *Table, port uint16, pool func(PoolID) (Pool, bool)) string {
 		fmt.Fprintf(&out, "port %d: no Service of the class is served there\n", port)
 		return out.String()
 	}
-	fmt.Fprintf(&out, "port %d: connections are passed on as they are", port)
-	traceHeader(&out, p)
+	fmt.Fprintf(&out, "port %d: connections are passed on as they are\n", port)
 	tracePool(&out, p)
 	return out.String()
 }
 
 // tracePool describes the parts of a pool.
 func tracePool(out *strings.Builder, p Pool) {
-	fmt.Fprintf(out, "Service %s, by %s\n", p.ID, p.Protocol)
+	fmt.Fprintf(out, "Service %s, by %s", p.ID, p.Protocol)
+	if p.ProxyProtocol {
+		out.WriteString(", with a header of PROXY protocol v2")
+	}
+	out.WriteByte('\n')
 	for _, part := range p.Parts {
 		fmt.Fprintf(out, "  %5.1f %%  %s  %s\n", 100*part.Share, part.Target, part.Why)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -52,20 +53,42 @@ func readProxyHeader(r io.Reader) (client netip.AddrPort, err error) {
 	return client, fmt.Errorf("PROXY header: family %#x with %d bytes: must be TCP over IPv4 or IPv6", head[13], size)
 }
 
-// appendProxyHeader appends the header that names a client, and the address that it connected to.
-func appendProxyHeader(b []byte, client, to netip.AddrPort) []byte {
+// endpoints are those of a client's connection: the client's, and the one that it connected to.
+type endpoints struct{ client, at netip.AddrPort }
+
+// appendHeader appends the header that names them.
+func (e endpoints) appendHeader(b []byte) []byte {
 	const proxied, tcp4, tcp6 = 0x21, 0x11, 0x21
 	b = append(b, proxySignature...)
-	if client.Addr().Is4() && to.Addr().Is4() {
-		from, at := client.Addr().As4(), to.Addr().As4()
+	if e.client.Addr().Is4() && e.at.Addr().Is4() {
+		from, to := e.client.Addr().As4(), e.at.Addr().As4()
 		b = append(b, proxied, tcp4, 0, 12)
-		b = append(append(b, from[:]...), at[:]...)
+		b = append(append(b, from[:]...), to[:]...)
 	} else {
-		from, at := client.Addr().As16(), to.Addr().As16()
+		from, to := e.client.Addr().As16(), e.at.Addr().As16()
 		b = append(b, proxied, tcp6, 0, 36)
-		b = append(append(b, from[:]...), at[:]...)
+		b = append(append(b, from[:]...), to[:]...)
 	}
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, client.Port()), to.Port())
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, e.client.Port()), e.at.Port())
+}
+
+// endpointsOf returns those of the connection that a request came by.
+func endpointsOf(r *http.Request) (e endpoints) {
+	if client, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		e.client = unmapped(client)
+	}
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		e.at = unmapped(at.AddrPort())
+	}
+	return e
+}
+
+// name writes the header at the beginning of a connection to a cluster.
+func (e endpoints) name(server net.Conn) error {
+	_ = server.SetWriteDeadline(time.Now().Add(dialTimeout)) // fails only for what is closed
+	_, err := server.Write(e.appendHeader(nil))
+	_ = server.SetWriteDeadline(time.Time{})
+	return err
 }
 
 // localProxyHeader begins a connection of our own, as a check.

@@ -269,9 +269,8 @@ func (t *target) openStream(client *boundedConn, from netip.AddrPort) (*countedC
 	t.used.Store(t.proxy.clock())
 	server, err := t.dialCounted(context.Background()) // it has a timeout
 	if err == nil && t.proxyProtocol {
-		_ = server.SetWriteDeadline(time.Now().Add(dialTimeout)) // fails only for what is closed
 		to, _ := client.LocalAddr().(*net.TCPAddr)
-		if _, err = server.Write(appendProxyHeader(nil, from, unmapped(to.AddrPort()))); err != nil {
+		if err = (endpoints{from, unmapped(to.AddrPort())}).name(server); err != nil {
 			_ = server.Close() // it is given up
 		}
 	}

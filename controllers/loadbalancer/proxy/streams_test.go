@@ -295,7 +295,7 @@ func TestProxyHeadersAreReadAsWritten(t *testing.T) {
 	for _, client := range []string{"192.0.2.1:4711", "[2001:db8::1]:4711"} {
 		from := netip.MustParseAddrPort(client)
 		for _, at := range []string{"198.51.100.1:80", "[2001:db8::2]:80"} {
-			r := bytes.NewReader(append(appendProxyHeader(nil, from, netip.MustParseAddrPort(at)), "rest"...))
+			r := bytes.NewReader(append(endpoints{from, netip.MustParseAddrPort(at)}.appendHeader(nil), "rest"...))
 			if got, err := readProxyHeader(r); err != nil || got != from || r.Len() != len("rest") {
 				t.Errorf("%s to %s: %s, %d bytes left, %v", client, at, got, r.Len(), err)
 			}

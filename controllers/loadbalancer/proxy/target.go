@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -43,6 +44,8 @@ type target struct {
 	proxy *Proxy
 	// transport is for other protocols than HTTP/1.1 in the clear.
 	transport *http.Transport
+	// transports are in its place where connections begin with a PROXY header: one for each client's connection, the one used last at the end.
+	transports []*clientTransport
 	// open counts connections.
 	open atomic.Int64
 	// used and heard are when a request was last sent, and when an answer last began, in nanoseconds of the proxy's clock.
@@ -59,18 +62,28 @@ type target struct {
 
 func (p *Proxy) newTarget(key targetKey) *target {
 	t := &target{targetKey: key, proxy: p, waiting: map[waiter]struct{}{}, streams: map[*stream]struct{}{}}
-	if key.Protocol != plan.H2C && key.Protocol != plan.HTTPS {
-		return t
+	if (key.Protocol == plan.H2C || key.Protocol == plan.HTTPS) && !key.proxyProtocol {
+		t.transport = t.newTransport(nil)
 	}
+	return t
+}
+
+// newTransport makes a transport whose connections begin with a PROXY header for a client's connection; nil: with none.
+func (t *target) newTransport(of *endpoints) *http.Transport {
 	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(key.Protocol == plan.H2C)
-	protocols.SetHTTP1(key.Protocol == plan.HTTPS)
-	protocols.SetHTTP2(key.Protocol == plan.HTTPS)
-	t.transport = &http.Transport{
+	protocols.SetUnencryptedHTTP2(t.Protocol == plan.H2C)
+	protocols.SetHTTP1(t.Protocol == plan.HTTPS)
+	protocols.SetHTTP2(t.Protocol == plan.HTTPS)
+	return &http.Transport{
 		Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: maxIdle, MaxIdleConns: maxOpen / 2, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxResponseHead,
-		TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: p.Roots},
+		TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.proxy.Roots},
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			c, err := t.dialCounted(ctx)
+			if err == nil && of != nil {
+				if err = of.name(c); err != nil {
+					_ = c.Close() // it is given up
+				}
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +91,50 @@ func (p *Proxy) newTarget(key targetKey) *target {
 		},
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
 	}
-	return t
+}
+
+// clientTransport is for the requests of one client's connection. http.Transport may give a request any connection that it has, also one that it opened for
+// another request.
+type clientTransport struct {
+	*http.Transport
+	of   endpoints
+	used time.Time
+}
+
+// transportFor returns the transport for a request. There are at most maxIdle of them; requests under way by one that is dropped go on.
+func (t *target) transportFor(out *outgoing) *http.Transport {
+	if t.transport != nil {
+		return t.transport
+	}
+	of, dropped := endpointsOf(out.Request), (*clientTransport)(nil)
+	t.mu.Lock()
+	var c *clientTransport
+	if n := slices.IndexFunc(t.transports, func(c *clientTransport) bool { return c.of == of }); n >= 0 {
+		c = t.transports[n]
+		t.transports = slices.Delete(t.transports, n, n+1)
+	} else {
+		c = &clientTransport{Transport: t.newTransport(&of), of: of}
+		if len(t.transports) == maxIdle {
+			dropped = t.transports[0]
+			t.transports = slices.Delete(t.transports, 0, 1)
+		}
+	}
+	c.used = t.proxy.now()
+	t.transports = append(t.transports, c)
+	t.mu.Unlock()
+	if dropped != nil {
+		dropped.CloseIdleConnections()
+	}
+	return c.Transport
+}
+
+// takeTransports removes the transports that were not used for too long, or all, and returns them. The caller holds the lock.
+func (t *target) takeTransports(all bool) (old []*clientTransport) {
+	for len(t.transports) > 0 && (all || t.proxy.now().Sub(t.transports[0].used) >= idleTimeout) {
+		old = append(old, t.transports[0])
+		t.transports = slices.Delete(t.transports, 0, 1)
+	}
+	return old
 }
 
 // waiter is what waits for a target's answer.
@@ -146,18 +202,20 @@ func (c *countedConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// get returns an idle connection that is still open, or nil. certain asks for a look whether the other side has closed it.
-func (t *target) get(certain bool) *conn {
+// get returns an idle connection for these endpoints that is still open, or nil. certain asks for a look whether the other side has closed it.
+func (t *target) get(of endpoints, certain bool) *conn {
 	for {
 		t.mu.Lock()
-		n := len(t.idle)
-		if n == 0 {
+		n := len(t.idle) - 1
+		for n >= 0 && t.idle[n].of != of {
+			n--
+		}
+		if n < 0 {
 			t.mu.Unlock()
 			return nil
 		}
-		c := t.idle[n-1]
-		t.idle[n-1] = nil
-		t.idle = t.idle[:n-1]
+		c := t.idle[n]
+		t.idle = slices.Delete(t.idle, n, n+1)
 		t.mu.Unlock()
 		since := t.proxy.now().Sub(c.idleSince)
 		if since < idleTimeout && (!certain && since < time.Second || c.isOpen()) {
@@ -171,14 +229,19 @@ func (t *target) get(certain bool) *conn {
 // put keeps a connection for other requests.
 func (t *target) put(c *conn) {
 	c.idleSince = t.proxy.now()
+	spare := c
 	t.mu.Lock()
-	keep := len(t.idle) < maxIdle && !t.failing && !t.gone
-	if keep {
+	if !t.failing && !t.gone {
+		spare = nil
+		if len(t.idle) == maxIdle { // the oldest may be of a client that is gone
+			spare = t.idle[0]
+			t.idle = slices.Delete(t.idle, 0, 1)
+		}
 		t.idle = append(t.idle, c)
 	}
 	t.mu.Unlock()
-	if !keep {
-		c.close()
+	if spare != nil {
+		spare.close()
 	}
 }
 
@@ -196,7 +259,11 @@ func (t *target) closeIdle(all bool) {
 	}
 	clear(t.idle[len(keep):])
 	t.idle = keep
+	transports := t.takeTransports(all)
 	t.mu.Unlock()
+	for _, c := range transports {
+		c.CloseIdleConnections()
+	}
 	for _, c := range old {
 		c.close()
 	}

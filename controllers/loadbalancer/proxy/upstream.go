@@ -34,6 +34,8 @@ type conn struct {
 	target *target
 	r      *bufio.Reader
 	w      *bufio.Writer
+	// of is the client's connection that it is for, where it begins with a PROXY header; zero: it is for any.
+	of endpoints
 	// headLeft is how much more of the head of an answer may come; negative: it is not limited, as a body is read.
 	headLeft  int
 	reused    bool
@@ -65,18 +67,25 @@ func (c *conn) close() {
 }
 
 // connect returns an idle connection, or a new one.
-func (t *target) connect(ctx context.Context, fresh, certain bool) (*conn, error) {
+func (t *target) connect(out *outgoing, fresh bool) (*conn, error) {
+	of := endpoints{}
+	if t.proxyProtocol {
+		of = endpointsOf(out.Request)
+	}
 	if !fresh {
-		if c := t.get(certain); c != nil {
+		if c := t.get(of, !out.repeatable); c != nil {
 			return c, nil
 		}
 	}
-	counted, err := t.dialCounted(ctx)
+	counted, err := t.dialCounted(out.Context())
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{tcp: counted, target: t}
+	c := &conn{tcp: counted, target: t, of: of}
 	c.r, c.w = bufio.NewReaderSize(c, 4<<10), bufio.NewWriterSize(c.tcp, 4<<10)
+	if t.proxyProtocol {
+		_, _ = c.w.Write(of.appendHeader(nil)) // it goes with the head of the request
+	}
 	return c, nil
 }
 
@@ -138,7 +147,7 @@ func (x *exchange) send(out *outgoing) (*http.Response, error) {
 
 func (x *exchange) sendOnce(out *outgoing, fresh bool) (answer *http.Response, err error) {
 	x.unsent = true
-	if x.conn, err = x.target.connect(out.Context(), fresh, !out.repeatable); err != nil {
+	if x.conn, err = x.target.connect(out, fresh); err != nil {
 		x.conn = nil
 		return nil, err
 	}
@@ -292,7 +301,7 @@ func (x *exchange) sendByTransport(out *outgoing) (*http.Response, error) {
 	x.cancel = cancel
 	head := time.AfterFunc(headTimeout, cancel)
 	x.begin()
-	answer, err := x.target.transport.RoundTrip(out.request(ctx, x.target))
+	answer, err := x.target.transportFor(out).RoundTrip(out.request(ctx, x.target))
 	x.end(err == nil)
 	head.Stop()
 	if err != nil {

@@ -16,8 +16,8 @@ const IngressClassName = "federation"
 // Members don't see it: the cluster's own load balancers serve the copies, and are what connections are passed on to.
 const LoadBalancerClassName = "federation.kubernetes.io/cross-cluster"
 
-// ProxyProtocolAnnotation, on a Service of LoadBalancerClassName, has each connection to a cluster begin with a header of PROXY protocol, which names
-// the client. Its value is "v2".
+// ProxyProtocolAnnotation, on a Service of LoadBalancerClassName or behind an Ingress of IngressClassName, has each connection to a cluster begin with a
+// header of PROXY protocol, which names the client. Its value is "v2".
 const ProxyProtocolAnnotation = "federation.kubernetes.io/proxy-protocol"
 
 // ProxyProtocolV2 is the value of ProxyProtocolAnnotation.
