@@ -30,7 +30,7 @@ signal() { # shellcheck disable=SC2086
   kill "-$1" ${servers[$2]}
 }
 balancer() { # NAME ADDRESS METRICS
-  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "$2:443" --service-bind-address "$2" --service-ports 5000 \
+  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "$2:443" --service-bind-address "$2" --service-ports 5000 --local-targets "$(printf '%s/32,' "${vips[@]}" "${raw[@]}" "${secure[@]}" | sed 's/,$//')" \
     --metrics-bind-address "127.0.0.1:$3" --drain-delay 5s --drain-timeout 10s >>"$root/$1.log" 2>&1 &
   balancers[$1]=$!; pids+=($!)
 }
@@ -123,6 +123,29 @@ wait_for 30 "both load balancers in the Service's status" raw_has "$one $two"
 wait_for 10 "a trace of the port" eval "_output/bin/federation-lb trace --port 5000 --metrics-address 127.0.0.1:9154 | grep -q '^   50.0 %  east-a'"
 wait_for 10 "a trace of TLS that is passed on" eval "_output/bin/federation-lb trace --host $secure_host --metrics-address 127.0.0.1:9154 | grep -q '^TLS: passed on as it is, by Ingress default/secure'"
 wait_for 10 "explain, which says so" says "^$secure_host  *TLS, passed on " explain ingress/secure
+# East-a says that its load balancer is where one of the federation is, and east-b that it is at an address of their machine: both are refused.
+kubectl apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: {name: circle, namespace: default}
+spec: {type: LoadBalancer, loadBalancerClass: example.com/none, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: circle, namespace: default}
+spec:
+  ingressClassName: federation
+  rules: [{host: circle.$DNS_ZONE, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: circle, port: {number: 80}}}}]}}]
+END
+ip address add 192.0.2.203/32 dev lo
+pretend() { member "$1" patch service circle --subresource=status --type=merge -p "{\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"$2\"}]}}}" >/dev/null 2>&1; }
+wait_for 60 "the Service in east-a" pretend east-a $one
+wait_for 60 "the Service in east-b" pretend east-b 192.0.2.203
+wait_for 30 "explain, which says why it goes nowhere" says "Note: east-a: address $one is not used: it is that of the federation's load balancer one" explain ingress/circle
+wait_for 30 "explain, which says why it goes nowhere" says "Note: east-b: address 192.0.2.203 is not used: it is one of the load balancer's own machine" explain ingress/circle
+[ "$(curl -s -o /dev/null -w '%{http_code}' -H "Host: circle.$DNS_ZONE" http://$one)" = 503 ] || fail "requests go in a circle"
+[ "$(curl -fs http://127.0.0.1:9154/metrics | grep -c '^federation_lb_targets_refused{.*} 1$')" = 2 ] || fail "the metric does not say which targets are refused"
+[ "$(curl -s -o /dev/null -w '%{http_code}' -H "Host: $host" -H "CDN-Loop: federation-lb, federation-lb, federation-lb, federation-lb, federation-lb" http://$one)" = 508 ] || fail "a request that has come by load balancers again and again goes on"
 secure_table=$root/secure-table
 exec {secure_visitor}> >(exec _output/bin/lbclient visit --addresses $one:443,$two:443 --host "$secure_host" --kept 0 --tls >"$secure_table")
 secure_pid=$!

@@ -200,7 +200,7 @@ vip=$(member get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
 sh_inside "ip address add $vip/32 dev lo; ip address add 203.0.113.80/32 dev lo; nohup '$bin/lbclient' serve --address $vip:80 --name east-a >/run/serve.log 2>&1 </dev/null &"
 fed create ingress web --class federation --rule 'www.example.com/*=web:80'
 credential lb.kubeconfig federation-load-balancers east
-sh_inside "echo 'FEDERATION_LB_FLAGS=\"--region east --addresses 203.0.113.80 --http-bind-address 203.0.113.80:80 --https-bind-address 203.0.113.80:443 --drain-delay 5s --drain-timeout 5s\"' >/etc/default/federation-lb"
+sh_inside "echo 'FEDERATION_LB_FLAGS=\"--region east --addresses 203.0.113.80 --http-bind-address 203.0.113.80:80 --https-bind-address 203.0.113.80:443 --local-targets $vip/32 --drain-delay 5s --drain-timeout 5s\"' >/etc/default/federation-lb"
 head_says 1 || fail "the load balancer did not start"
 wait_for 60 "an answer through the load balancer" balanced
 confined federation-lb@9154 0000000000000400

@@ -50,7 +50,7 @@ func (s *source) follow(ctx context.Context) error {
 		CutOff: func(clusters []*v1beta1.Cluster) map[string]bool {
 			return failoverplan.CutOff(clusters, failoverplan.SettingsOf(info), time.Now())
 		},
-		Kube: s.kube, Offers: s.controller.Offers, Kept: s.controller.Kept,
+		Kube: s.kube, Offers: s.controller.Offers, Kept: s.controller.Kept, Balancers: s.controller.Balancers,
 	}
 	s.lookups.Fill(&how)
 	names, err := servicedns.New(how)
@@ -71,7 +71,7 @@ func (s *source) announce(ctx context.Context) (wait func()) {
 	go func() {
 		defer close(done)
 		supervisor.Keep(ctx, "loadbalancer", func(ctx context.Context) {
-			registered.Announce(ctx, s.kube, s.name, fmt.Sprintf("%s-%d", s.name, os.Getpid()), says, func() string { return plan.SaysOut(s.proxy.Health()) })
+			registered.Announce(ctx, s.kube, s.name, fmt.Sprintf("%s-%d", s.name, os.Getpid()), says, func() string { return plan.SaysOut(s.proxy.Health(), s.proxy.Own()) })
 		})
 	}()
 	return func() { <-done }

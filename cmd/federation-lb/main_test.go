@@ -28,6 +28,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		"one of them must be given":                       append(serve, "--http-bind-address", "", "--https-bind-address", ""),
 		`--http-bind-address "here": must be HOST:PORT`:   append(serve, "--http-bind-address", "here"),
 		`--trusted-peers "10.0.0.1": must be networks`:    append(serve, "--trusted-peers", "10.0.0.1"),
+		`--local-targets "10.0.0.1": must be networks`:    append(serve, "--local-targets", "10.0.0.1"),
 		"--proxy-protocol needs --trusted-peers":          append(serve, "--proxy-protocol"),
 		"must be 1 or more":                               append(serve, "--max-connections", "0"),
 		"must not be negative":                            append(serve, "--drain-delay", "-1s"),

@@ -33,6 +33,7 @@ type options struct {
 	serviceIdle   time.Duration
 	proxyProtocol bool
 	trusted       []string
+	local         []string
 	upstreamCA    string
 	accessLog     string
 	connections   int
@@ -43,9 +44,11 @@ type options struct {
 	lookups       lookup.Flags
 
 	peers []netip.Prefix
-	own   []netip.Addr
-	ports plan.PortRanges
-	roots *x509.CertPool
+	// localTargets is of local.
+	localTargets []netip.Prefix
+	own          []netip.Addr
+	ports        plan.PortRanges
+	roots        *x509.CertPool
 }
 
 func newOptions() *options {
@@ -66,6 +69,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.serviceIdle, "service-idle-timeout", o.serviceIdle, "how long nothing may move on a connection to a Service, or on one whose TLS is passed on, until it is closed")
 	fs.BoolVar(&o.proxyProtocol, "proxy-protocol", false, "each connection begins with a header of PROXY protocol v2, from one of --trusted-peers")
 	fs.StringSliceVar(&o.trusted, "trusted-peers", nil, "`NETWORKS` in CIDR notation whose X-Forwarded-For, Forwarded and PROXY headers are believed; those of others are replaced")
+	fs.StringSliceVar(&o.local, "local-targets", nil, "`NETWORKS` in CIDR notation whose addresses may be clusters' load balancers though this machine has them; without it, and outside of them, connections to the machine itself are not made")
 	fs.StringVar(&o.upstreamCA, "upstream-ca-file", "", "`FILE` with the certificate authorities of clusters whose Services have appProtocol https; without it the system's")
 	fs.StringVar(&o.accessLog, "access-log", "", "`FILE` that gets a line of JSON for each request, and each connection that is passed on; -: the standard output")
 	fs.IntVar(&o.connections, "max-connections", o.connections, "open connections of clients on each port, and on --service-ports together; further ones are closed at once")
@@ -92,12 +96,18 @@ func (o *options) validate() error {
 	if err := o.validateAddresses(); err != nil {
 		return err
 	}
-	for _, text := range o.trusted {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--trusted-peers %q: must be networks in CIDR notation, as 10.0.0.0/8", text)
+	for _, l := range []struct {
+		flag  string
+		texts []string
+		into  *[]netip.Prefix
+	}{{"trusted-peers", o.trusted, &o.peers}, {"local-targets", o.local, &o.localTargets}} {
+		for _, text := range l.texts {
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				return fmt.Errorf("--%s %q: must be networks in CIDR notation, as 10.0.0.0/8", l.flag, text)
+			}
+			*l.into = append(*l.into, network.Masked())
 		}
-		o.peers = append(o.peers, network.Masked())
 	}
 	if o.proxyProtocol && len(o.peers) == 0 {
 		return errors.New("--proxy-protocol needs --trusted-peers: whoever could send such a header could be anybody")

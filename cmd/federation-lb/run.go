@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"time"
 
@@ -31,7 +32,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	proxy.RegisterMetrics()
-	p := proxy.New(proxy.Options{Trusted: o.peers, Roots: o.roots, Refuse: o.lookups.Refuse(), AccessLog: log, Changed: func(t plan.Target, why string) {
+	p := proxy.New(proxy.Options{Trusted: o.peers, Roots: o.roots, Refuse: o.lookups.Refuse(), AccessLog: log, OwnAddresses: func() (map[netip.Addr]bool, error) { return proxy.LocalAddresses(o.localTargets) }, Changed: func(t plan.Target, why string) {
 		klog.InfoS("What is known of a cluster's load balancer has changed", "cluster", t.Cluster, "address", t.Address, "usable", why == "", "reason", why)
 	}})
 	from, err := o.newSource(p)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,8 @@ type Controller struct {
 	offers   map[string][]servicednsplan.Offer
 	settings map[string]*v1beta1.DNSSettings
 	table    *plan.Table
+	// balancers are the federation's own load balancers, by address.
+	balancers map[netip.Addr]string
 	// names are what checks of pools ask for by TLS.
 	names   map[plan.PoolID]string
 	reasons map[string]bool
@@ -75,8 +78,9 @@ type changes struct {
 	// offers are new ones, by namespace/name; offered: they have come once.
 	offers  map[string][]servicednsplan.Offer
 	offered bool
-	// kept are the owners of hosts, if they have changed.
-	kept map[string]servicednsplan.Keep
+	// kept are the owners of hosts, if they have changed; balancers the federation's own load balancers, by address.
+	kept      map[string]servicednsplan.Keep
+	balancers map[netip.Addr]string
 }
 
 func newChanges() changes {
@@ -104,6 +108,11 @@ func (c *Controller) Offers(offers map[string][]servicednsplan.Offer) {
 // Kept takes the owners of hosts: give it to servicedns.Options.
 func (c *Controller) Kept(kept map[string]servicednsplan.Keep) {
 	c.note(func(s *changes) { s.kept, s.routes = kept, true })
+}
+
+// Balancers takes the federation's own load balancers: give it to servicedns.Options.
+func (c *Controller) Balancers(all []servicednsplan.LoadBalancer) {
+	c.note(func(s *changes) { s.balancers = plan.NamesByAddress(all) })
 }
 
 // Ready reports whether the proxy has all that the federation says.
@@ -225,6 +234,12 @@ func (c *Controller) pass(s changes) {
 		c.secrets.want(c.table.Secrets())
 		c.logReasons()
 	}
+	if s.balancers != nil && !maps.Equal(s.balancers, c.balancers) {
+		c.balancers = s.balancers
+		for id := range c.table.Pools() {
+			pools[id.Key()] = true
+		}
+	}
 	c.setPools(pools, routes)
 	if routes || s.certs {
 		c.Proxy.SetRoutes(c.table, c.secrets.certificates())
@@ -246,7 +261,7 @@ func (c *Controller) setPools(of map[string]bool, all bool) {
 	}
 	for id := range c.table.Pools() {
 		if name := c.names[id]; of[id.Key()] || all && (!have[id] || name != before[id]) {
-			c.Proxy.SetPool(plan.PoolInput{ID: id, Site: c.Site, Service: c.world.Services[id.Key()], ServerName: name, Offers: c.offers[id.Key()], Settings: c.settings[id.Key()]})
+			c.Proxy.SetPool(plan.PoolInput{ID: id, Site: c.Site, Service: c.world.Services[id.Key()], ServerName: name, Offers: c.offers[id.Key()], Settings: c.settings[id.Key()], Balancers: c.balancers})
 		}
 	}
 }

@@ -48,6 +48,8 @@ type Options struct {
 	Offers func(map[string][]plan.Offer)
 	// Kept, if set, is called with the owners of hosts when these have changed. The map is not changed in place.
 	Kept func(map[string]plan.Keep)
+	// Balancers, if set, is called with the federation's own load balancers when they have changed.
+	Balancers func([]plan.LoadBalancer)
 	// Kube, if set, is a client of the federation to read and write which load balancers fail their health checks.
 	// Without it nothing is checked.
 	Kube kubernetes.Interface

@@ -59,6 +59,9 @@ func (p *planner) plan(ctx context.Context, seen seen) records {
 	}
 	if seen.balancers != nil {
 		p.balancers = *seen.balancers
+		if p.Balancers != nil {
+			p.Balancers(p.balancers)
+		}
 		for key, e := range p.planned {
 			if e.balanced {
 				keys[key] = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -73,13 +74,14 @@ func explainPool(r *RoutesEvidence, id loadbalancerplan.PoolID, clusters []*v1be
 	standings, whole := clusterStandings(decided)
 	v := v1beta1.PoolExplanation{Name: id.String()}
 	alike := map[string]int{}
+	in.Balancers = balancerNames(r.Balancers)
 	alive := slices.DeleteFunc(slices.Clone(r.Balancers), func(b loadbalancerplan.Registration) bool { return b.Problem != "" })
 	if len(alive) == 0 {
 		alive = []loadbalancerplan.Registration{{}}
 	}
 	for i := range alive {
 		b := &alive[i]
-		in.Site, in.Health = loadbalancerplan.Site{Region: b.Region, Zone: b.Zone}, b.Health()
+		in.Site, in.Health, in.Own = loadbalancerplan.Site{Region: b.Region, Zone: b.Zone}, b.Health(), b.Own()
 		pool := loadbalancerplan.DecidePool(in)
 		shares := viewShares(pool, standings, clusters)
 		v.Protocol = string(pool.Protocol)
@@ -97,6 +99,15 @@ func explainPool(r *RoutesEvidence, id loadbalancerplan.PoolID, clusters []*v1be
 		}
 	}
 	return v
+}
+
+// balancerNames returns the names of all load balancers that have registered, by their addresses.
+func balancerNames(all []loadbalancerplan.Registration) map[netip.Addr]string {
+	var registered []servicednsplan.LoadBalancer
+	for i := range all {
+		registered = append(registered, all[i].LoadBalancer)
+	}
+	return loadbalancerplan.NamesByAddress(registered)
 }
 
 // viewShares adds to the parts of a pool the clusters that have none, and why each counts as it does. standings are by cluster.

@@ -124,3 +124,25 @@ func TestExplainTLSThatIsPassedOn(t *testing.T) {
 		t.Errorf("problems %s", problems)
 	}
 }
+
+// TestExplainAddressesThatLeadBack: those of load balancers of the federation, and of the machine of one.
+func TestExplainAddressesThatLeadBack(t *testing.T) {
+	e := frontEvidence(t)
+	e.Routes.Balancers = loadbalancerplan.Registrations([]*coordinationv1.Lease{
+		registeredLease("east-1", strings.Replace(eastSays, "192.0.2.80", "192.0.2.1", 1), "", time.Second),
+		registeredLease("west-1", westSays, `[{"cluster":"west-a","address":"192.0.2.4:80","own":true}]`, time.Second),
+	}, map[string]string{"east-1": "", "west-1": ""}, seenAt)
+	notes := map[string]string{}
+	for _, from := range Explain(e).Routes.Pools[0].From {
+		notes[strings.Join(from.LoadBalancers, " ")] = strings.Join(from.Notes, "\n")
+		for _, target := range from.Targets {
+			if target.Address == "192.0.2.1:80" {
+				t.Errorf("%v use %+v", from.LoadBalancers, target)
+			}
+		}
+	}
+	const registered, machine = "east-a: address 192.0.2.1 is not used: it is that of the federation's load balancer east-1", "west-a: address 192.0.2.4 is not used: it is one of the load balancer's own machine"
+	if !strings.Contains(notes["east-1"], registered) || strings.Contains(notes["east-1"], machine) || !strings.Contains(notes["west-1"], registered) || !strings.Contains(notes["west-1"], machine) {
+		t.Errorf("notes %q", notes)
+	}
+}

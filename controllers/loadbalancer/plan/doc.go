@@ -18,6 +18,8 @@
 //
 // An Ingress may have TLS for its hosts passed on as it is (v1beta1.SSLPassthroughAnnotation): then each of them leads to one pool of connections.
 //
+// Addresses of the federation's own load balancers, and of the machine that decides, are no targets: connections would go in a circle.
+//
 // What this load balancer sees of a target is Health: two checks in a row failed, or it was ejected for how it answered. Ejection counts
 // for at most half of the targets.
 package plan

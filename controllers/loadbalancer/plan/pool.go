@@ -25,6 +25,10 @@ type PoolInput struct {
 	Offers []servicednsplan.Offer
 	// Settings are the Service's for DNS, which hold here too; nil for the defaults.
 	Settings *v1beta1.DNSSettings
+	// Balancers has the addresses of the federation's own load balancers, with their names; Own are those of the machine that decides; both as
+	// v1beta1.EmbeddedIPv4 has them. Connections to them would come back, so they are no targets, whatever clusters say.
+	Balancers map[netip.Addr]string
+	Own       map[netip.Addr]bool
 	// Health is what the load balancer sees of targets; of those without an entry nothing is known against them.
 	Health map[Target]Health
 }
@@ -41,8 +45,17 @@ type Pool struct {
 	ProxyProtocol bool
 	// ServerName is what checks by TLS ask for.
 	ServerName string
+	// Refused are what clusters say to be their load balancers, and connections to would come back.
+	Refused []Refused
 	// Reasons say what is not as usual; sorted.
 	Reasons []Reason
+}
+
+// Refused is an address that is no target.
+type Refused struct {
+	Target
+	// Own: it is one of the machine that decides; otherwise one of a load balancer of the federation.
+	Own bool
 }
 
 // Part is a target and its part of a pool.
@@ -143,9 +156,13 @@ func (p *poolPlanner) findCandidates() {
 		}
 		c := &candidate{Offer: o, tier: p.tierOf(o), weight: float64(max(o.Weight, 1))}
 		for _, a := range slices.SortedFunc(slices.Values(o.Addresses), netip.Addr.Compare) {
-			c.targets = append(c.targets, Part{Target: Target{o.Cluster, netip.AddrPortFrom(a, uint16(p.in.ID.Port))}})
+			if t := (Target{o.Cluster, netip.AddrPortFrom(a, uint16(p.in.ID.Port))}); !p.refuses(t) {
+				c.targets = append(c.targets, Part{Target: t})
+			}
 		}
-		p.candidates = append(p.candidates, c)
+		if len(c.targets) > 0 {
+			p.candidates = append(p.candidates, c)
+		}
 	}
 	slices.SortFunc(p.candidates, func(a, b *candidate) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	var tiers []int
@@ -157,6 +174,22 @@ func (p *poolPlanner) findCandidates() {
 	for _, c := range p.candidates {
 		c.tier, _ = slices.BinarySearch(tiers, c.tier)
 	}
+}
+
+// refuses reports whether connections to a target would come back, and adds why.
+func (p *poolPlanner) refuses(t Target) bool {
+	a := v1beta1.EmbeddedIPv4(t.Address.Addr())
+	name, balances := p.in.Balancers[a]
+	switch {
+	case balances:
+		p.addReason(t.Cluster, "address %s is not used: it is that of the federation's load balancer %s, so connections would go in a circle", a, name)
+	case p.in.Own[a]:
+		p.addReason(t.Cluster, "address %s is not used: it is one of the load balancer's own machine", a)
+	default:
+		return false
+	}
+	p.pool.Refused = append(p.pool.Refused, Refused{t, !balances})
+	return true
 }
 
 // tierOf returns a number that is lower for clusters that come first.
@@ -321,7 +354,7 @@ func (p *poolPlanner) explain(best int) {
 		p.addReason("", "no cluster has an address that serves: %s", then)
 	}
 	slices.SortStableFunc(p.pool.Parts, func(a, b Part) int {
-		return cmp.Or(boolCompare(b.Share > 0, a.Share > 0), boolCompare(a.Out, b.Out), cmp.Compare(ranks[a.Cluster], ranks[b.Cluster]), cmp.Compare(a.Tier, b.Tier), a.compare(b.Target))
+		return cmp.Or(boolCompare(b.Share > 0, a.Share > 0), boolCompare(a.Out, b.Out), cmp.Compare(ranks[a.Cluster], ranks[b.Cluster]), cmp.Compare(a.Tier, b.Tier), a.Compare(b.Target))
 	})
 	slices.SortFunc(p.pool.Reasons, func(a, b Reason) int { return strings.Compare(a.String(), b.String()) })
 }

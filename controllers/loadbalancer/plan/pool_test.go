@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,6 +123,31 @@ func TestReasonsOfPools(t *testing.T) {
 	}
 	if got := DecidePool(poolInput(offer("east-a", 0, 100, "192.0.2.1"))).Reasons; len(got) > 0 {
 		t.Errorf("reasons where all is as usual: %v", got)
+	}
+}
+
+// TestAddressesThatLeadBack: those of load balancers of the federation and of this machine are no targets, in whatever form a cluster says them.
+func TestAddressesThatLeadBack(t *testing.T) {
+	balancers := NamesByAddress([]servicednsplan.LoadBalancer{{Name: "one", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.201"), netip.MustParseAddr("2001:db8::201")}}})
+	own := map[netip.Addr]bool{netip.MustParseAddr("198.51.100.7"): true, netip.MustParseAddr("192.0.2.201"): true}
+	const registered, machine = "it is that of the federation's load balancer one", "it is one of the load balancer's own machine"
+	for said, c := range map[string]struct{ parts, why string }{
+		"192.0.2.1": {"east-a 100", ""}, "192.0.2.201": {"", registered}, "::ffff:192.0.2.201": {"", registered}, "64:ff9b::192.0.2.201": {"", registered},
+		"2002:c000:2c9::1": {"", registered}, "2001:db8::201": {"", registered}, "198.51.100.7": {"", machine},
+		"192.0.2.201,192.0.2.1": {"east-a 100", registered}, "198.51.100.7,192.0.2.1,192.0.2.2": {"east-a 50, east-a 50", machine},
+	} {
+		p := DecidePool(PoolInput{ID: PoolID{Namespace: "shop", Service: "a", Port: 80}, Service: service("shop", "a"), Offers: []servicednsplan.Offer{offer("east-a", 0, 100, said)}, Balancers: balancers, Own: own})
+		if got := show(p); got != c.parts {
+			t.Errorf("%s: %q, want %q", said, got, c.parts)
+		}
+		told := slices.ContainsFunc(p.Reasons, func(r Reason) bool { return r.Cluster == "east-a" && c.why != "" && strings.Contains(r.Message, c.why) })
+		if refused := len(p.Refused) == 1 && p.Refused[0].Own == (c.why == machine); told != (c.why != "") || told != refused {
+			t.Errorf("%s: reasons %v, refused %v; want %q", said, p.Reasons, p.Refused, c.why)
+		}
+	}
+	two := PoolInput{ID: PoolID{Namespace: "shop", Service: "a", Port: 80}, Balancers: balancers, Offers: []servicednsplan.Offer{offer("east-a", 0, 100, "192.0.2.201"), offer("west-a", 0, 100, "192.0.2.2")}}
+	if got := show(DecidePool(two)); got != "west-a 100" {
+		t.Errorf("the others of two clusters: %q", got)
 	}
 }
 

@@ -72,17 +72,21 @@ func Addresses(written map[string]string) (all []netip.Addr) {
 type OutTarget struct {
 	Cluster string         `json:"cluster"`
 	Address netip.AddrPort `json:"address"`
-	// Ejected: requests failed there. Otherwise its checks fail.
+	// Ejected: requests failed there. Own: it is an address of the load balancer's own machine. Otherwise its checks fail.
 	Ejected bool `json:"ejected,omitempty"`
+	Own     bool `json:"own,omitempty"`
 }
 
 // maxOut bounds how many of them a load balancer tells of.
 const maxOut = 100
 
-// SaysOut formats which targets are out, the first of them if there are many; "" if none is.
-func SaysOut(health map[Target]Health) string {
+// SaysOut formats which targets are out, or are the load balancer's own, the first of them if there are many; "" if none is.
+func SaysOut(health map[Target]Health, own []Target) string {
 	var out []OutTarget
-	for _, t := range slices.SortedFunc(maps.Keys(health), Target.compare) {
+	for _, t := range own[:min(len(own), maxOut/2)] {
+		out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Own: true})
+	}
+	for _, t := range slices.SortedFunc(maps.Keys(health), Target.Compare) {
 		if h := health[t]; (h.Failing || h.Ejected) && len(out) < maxOut {
 			out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Ejected: !h.Failing})
 		}
@@ -156,7 +160,33 @@ func (r *Registration) Place() string {
 func (r *Registration) Health() map[Target]Health {
 	seen := map[Target]Health{}
 	for _, o := range r.Out {
-		seen[Target{o.Cluster, o.Address}] = Health{Failing: !o.Ejected, Ejected: o.Ejected}
+		if !o.Own {
+			seen[Target{o.Cluster, o.Address}] = Health{Failing: !o.Ejected, Ejected: o.Ejected}
+		}
 	}
 	return seen
+}
+
+// Own are those addresses of its machine that clusters say to be their load balancers, as far as it tells.
+func (r *Registration) Own() map[netip.Addr]bool {
+	own := map[netip.Addr]bool{}
+	for _, o := range r.Out {
+		if o.Own {
+			own[v1beta1.EmbeddedIPv4(o.Address.Addr())] = true
+		}
+	}
+	return own
+}
+
+// NamesByAddress returns the names of load balancers by their addresses.
+func NamesByAddress(all []servicednsplan.LoadBalancer) map[netip.Addr]string {
+	names := map[netip.Addr]string{}
+	for _, b := range all {
+		for _, a := range b.Addresses {
+			if a = v1beta1.EmbeddedIPv4(a); names[a] == "" || b.Name < names[a] {
+				names[a] = b.Name
+			}
+		}
+	}
+	return names
 }

@@ -87,22 +87,25 @@ func TestWhatIsSaidOfRegistrations(t *testing.T) {
 // TestWhatIsOutIsToldAndRead: as each load balancer sees it, bounded, and nothing by what cannot be read.
 func TestWhatIsOutIsToldAndRead(t *testing.T) {
 	seen := map[Target]Health{target("b 192.0.2.2"): {Ejected: true}, target("a 192.0.2.1"): {Failing: true, Ejected: true}, target("c 192.0.2.3"): {Cold: 0.5}}
-	text := SaysOut(seen)
-	if want := `[{"cluster":"a","address":"192.0.2.1:80"},{"cluster":"b","address":"192.0.2.2:80","ejected":true}]`; text != want {
+	text := SaysOut(seen, []Target{target("a 192.0.2.201")})
+	if want := `[{"cluster":"a","address":"192.0.2.201:80","own":true},{"cluster":"a","address":"192.0.2.1:80"},{"cluster":"b","address":"192.0.2.2:80","ejected":true}]`; text != want {
 		t.Errorf("%s, want %s", text, want)
 	}
 	r := Registration{Out: parseOut(text)}
 	if got, want := r.Health(), (map[Target]Health{target("a 192.0.2.1"): {Failing: true}, target("b 192.0.2.2"): {Ejected: true}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	if got, want := r.Own(), (map[netip.Addr]bool{netip.MustParseAddr("192.0.2.201"): true}); !reflect.DeepEqual(got, want) {
+		t.Errorf("own addresses %v, want %v", got, want)
+	}
 	many := map[Target]Health{}
 	for n := range 500 {
 		many[target(fmt.Sprintf("c%03d 192.0.2.1", n))] = Health{Failing: true}
 	}
-	if text = SaysOut(many); len(text) > 8<<10 || len(parseOut(text)) != maxOut {
+	if text = SaysOut(many, nil); len(text) > 8<<10 || len(parseOut(text)) != maxOut {
 		t.Errorf("of 500 it tells of %d in %d bytes", len(parseOut(text)), len(text))
 	}
-	if n := len(parseOut("[" + strings.Repeat(`{"cluster":"x","address":"192.0.2.1:80"},`, 500) + `{}]`)); n != maxOut || SaysOut(nil) != "" || parseOut("{") != nil {
+	if n := len(parseOut("[" + strings.Repeat(`{"cluster":"x","address":"192.0.2.1:80"},`, 500) + `{}]`)); n != maxOut || SaysOut(nil, nil) != "" || parseOut("{") != nil {
 		t.Errorf("%d are read", n)
 	}
 }

@@ -76,7 +76,8 @@ type Target struct {
 // String is CLUSTER ADDRESS:PORT.
 func (t Target) String() string { return t.Cluster + " " + t.Address.String() }
 
-func (t Target) compare(o Target) int {
+// Compare orders targets by cluster and address.
+func (t Target) Compare(o Target) int {
 	return cmp.Or(cmp.Compare(t.Cluster, o.Cluster), t.Address.Compare(o.Address))
 }
 

@@ -110,7 +110,27 @@ func isPort(text string) bool {
 var endsHere = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true, "Proxy-Authorization": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Http2-Settings": true, "Expect": true, "Content-Length": true, "Host": true,
-	"Forwarded": true, "X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true, "X-Forwarded-Port": true, "X-Real-Ip": true,
+	"Cdn-Loop": true, "Forwarded": true, "X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true, "X-Forwarded-Port": true, "X-Real-Ip": true,
+}
+
+const (
+	// loopID is how load balancers name themselves in the header CDN-Loop (RFC 8586), and loopHeader its canonical name.
+	loopID, loopHeader = "federation-lb", "Cdn-Loop"
+	// maxPasses is how often a request may come through load balancers of federations. An application may send a request of its own for each that it gets.
+	maxPasses = 5
+)
+
+// passes returns how often a request has come through load balancers of federations.
+func passes(h http.Header) (n int) {
+	for _, value := range h[loopHeader] {
+		for item := range strings.SplitSeq(value, ",") {
+			id, _, _ := strings.Cut(item, ";")
+			if strings.EqualFold(strings.TrimSpace(id), loopID) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // drops reports whether a header is not passed on: it ends here, or has an underscore, which applications read as a hyphen.

@@ -81,6 +81,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 		return
 	}
 	n.host = host
+	if passes(r.Header) >= maxPasses {
+		no(http.StatusLoopDetected, "the request goes in a circle: it has come through load balancers too often")
+		return
+	}
 	routing := p.routing.Load()
 	h := routing.table.Host(host)
 	if h == nil {
@@ -155,7 +159,7 @@ func (p *Proxy) outgoing(w http.ResponseWriter, r *http.Request, client netip.Ad
 	if strings.HasPrefix(host, "[") || strings.Contains(r.Host, ":") {
 		host = `"` + r.Host + `"`
 	}
-	o.forwarded = []string{"X-Forwarded-For", forwardedFor, "X-Forwarded-Proto", proto, "X-Forwarded-Host", r.Host, "Forwarded", forwarded + "for=" + node + ";host=" + host + ";proto=" + proto}
+	o.forwarded = []string{"X-Forwarded-For", forwardedFor, "X-Forwarded-Proto", proto, "X-Forwarded-Host", r.Host, "CDN-Loop", joined(r.Header[loopHeader], loopID), "Forwarded", forwarded + "for=" + node + ";host=" + host + ";proto=" + proto}
 	return o
 }
 

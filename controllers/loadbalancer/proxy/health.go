@@ -66,6 +66,7 @@ func (h *health) view(now time.Time) plan.Health {
 
 // runHealth looks at what is due until ctx ends.
 func (p *Proxy) runHealth(ctx context.Context) {
+	p.lookAtOwn()
 	slots := make(chan struct{}, maxChecks)
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
@@ -86,6 +87,7 @@ func (p *Proxy) runHealth(ctx context.Context) {
 			}
 		}
 		if second {
+			p.lookAtOwn()
 			p.recompute()
 			if s := p.streams.Load(); s != nil {
 				s.retry()

@@ -31,6 +31,10 @@ var (
 		Name: "federation_lb_targets_failing", StabilityLevel: metrics.ALPHA,
 		Help: "Addresses of a cluster that fail the checks of this load balancer.",
 	}, []string{"cluster"})
+	refusedTargets = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Name: "federation_lb_targets_refused", StabilityLevel: metrics.ALPHA,
+		Help: "Addresses that a cluster says to be its load balancers, counted for each port of a Service, and that are not used since connections would come back: they are those of load balancers of the federation, or of this machine.",
+	}, []string{"cluster"})
 	connections = metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "federation_lb_connections", StabilityLevel: metrics.ALPHA, Help: "Open connections of clients.",
 	})
@@ -52,7 +56,7 @@ var (
 
 // RegisterMetrics registers the metrics of proxies.
 func RegisterMetrics() {
-	legacyregistry.MustRegister(requests, durations, retries, ejections, failing, connections, refused, streamsTotal, streamBytes)
+	legacyregistry.MustRegister(requests, durations, retries, ejections, failing, refusedTargets, connections, refused, streamsTotal, streamBytes)
 }
 
 func observeRequest(n *record) {

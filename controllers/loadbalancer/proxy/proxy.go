@@ -31,6 +31,8 @@ type Options struct {
 	Roots *x509.CertPool
 	// Refuse returns an error for addresses that are not dialed. Default: v1beta1.RefuseAddress.
 	Refuse func(netip.Addr) error
+	// OwnAddresses returns the addresses of this machine that are no targets. Nil: there are none.
+	OwnAddresses func() (map[netip.Addr]bool, error)
 	// AccessLog gets a line of JSON for each request. Nil: none is written.
 	AccessLog io.Writer
 	// Changed, if set, is called when a target begins to fail its checks, is ejected, or is back. why is empty for the last.
@@ -59,6 +61,8 @@ type Proxy struct {
 	inputs  map[plan.PoolID]plan.PoolInput
 	targets map[targetKey]*target
 	users   map[*target]map[plan.PoolID]bool
+	// own are the addresses of this machine, as looked at last.
+	own map[netip.Addr]bool
 }
 
 // routing is what Routes and certificates say, swapped as one.
@@ -145,6 +149,7 @@ func (p *Proxy) DropPool(id plan.PoolID) {
 	if v, ok := p.pools.LoadAndDelete(id); ok {
 		delete(p.inputs, id)
 		p.release(id, v.(*pool), nil)
+		p.observeRefused(v.(*pool), nil)
 	}
 }
 
@@ -174,7 +179,7 @@ func (p *Proxy) decide(id plan.PoolID) {
 	} else {
 		next.budget = newBudget()
 	}
-	in.Health = nil
+	in.Health, in.Own = nil, p.own
 	first := plan.DecidePool(in) // which targets there are
 	in.Health = p.healthOf(first)
 	if next.Pool = first; len(in.Health) > 0 {
@@ -190,6 +195,7 @@ func (p *Proxy) decide(id plan.PoolID) {
 	}
 	p.pools.Store(id, next)
 	p.release(id, was, next)
+	p.observeRefused(was, next)
 }
 
 // healthOf returns the health of those targets of which something is known.

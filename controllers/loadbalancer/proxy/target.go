@@ -166,13 +166,22 @@ func (t *target) awaitNoMore(x waiter, heard bool) {
 // errTooMany is why a target gets no more requests for now.
 var errTooMany = errors.New("too many connections to it")
 
-// dial opens a connection. It refuses addresses that no load balancer can have.
+// dial opens a connection. It refuses addresses that no load balancer can have, and those of this machine.
 func (t *target) dial(ctx context.Context) (net.Conn, error) {
 	if err := t.proxy.Refuse(t.Address.Addr()); err != nil {
 		return nil, err
 	}
 	d := net.Dialer{Timeout: dialTimeout}
-	return d.DialContext(ctx, "tcp", t.Address.String())
+	c, err := d.DialContext(ctx, "tcp", t.Address.String())
+	if err == nil {
+		if err = t.proxy.refuseOwn(c, t.Address.Addr()); err != nil {
+			_ = c.Close() // nothing has been sent
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // dialCounted opens a connection that counts as open until it is closed, whatever it is used for: http.Transport would not count those whose

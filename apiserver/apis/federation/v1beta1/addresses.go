@@ -11,7 +11,7 @@ import (
 // network. Other addresses are accepted: companies use private ones.
 func RefuseAddress(addr netip.Addr) error {
 	kind := ""
-	switch a := embeddedIPv4(addr); {
+	switch a := EmbeddedIPv4(addr); {
 	case a.IsUnspecified() || a.Is4() && a.As4()[0] == 0:
 		kind = "an unspecified"
 	case a.IsLoopback():
@@ -49,7 +49,7 @@ func RefuseAllButPublicAddresses(addr netip.Addr) error {
 	if err := RefuseAddress(addr); err != nil {
 		return err
 	}
-	addr = embeddedIPv4(addr)
+	addr = EmbeddedIPv4(addr)
 	if addr.Is6() && !global.Contains(addr) || slices.ContainsFunc(nowhere, func(n netip.Prefix) bool { return n.Contains(addr) }) {
 		return errors.New("it is not public, and only public addresses are given out here")
 	}
@@ -60,8 +60,8 @@ func RefuseAllButPublicAddresses(addr netip.Addr) error {
 // 4291, section 2.5.5.1); and 6to4 (RFC 3056), which continues with one.
 var nat64, compatible, sixToFour = netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16")
 
-// embeddedIPv4 returns the IPv4 address that an IPv6 address leads to; other addresses unchanged, without their zone.
-func embeddedIPv4(addr netip.Addr) netip.Addr {
+// EmbeddedIPv4 returns the IPv4 address that an IPv6 address leads to; other addresses unchanged, without their zone.
+func EmbeddedIPv4(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	b := addr.As16()
 	switch {
