@@ -7,7 +7,7 @@
 //
 // visit sends GETs at a steady rate, each over a connection of its own, and as many over kept-alive connections; as browsers do, it tries the next
 // address where nobody takes a connection. Each line of standard input begins a new line of the table that it prints when the
-// input, or the line "end", ends it: requests, those that failed, who answered, and the slowest.
+// input, or the line "end", ends it: requests, those that failed, those that took longer than a second, the slowest, and who answered.
 package main
 
 import (
@@ -87,15 +87,20 @@ type phase struct {
 	name         string
 	mu           sync.Mutex
 	sent, failed int
-	slowest      time.Duration
-	by           map[string]int
-	errors       map[string]int
+	// slow counts those that took longer than a second.
+	slow    int
+	slowest time.Duration
+	by      map[string]int
+	errors  map[string]int
 }
 
 func (p *phase) add(took time.Duration, who string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent++
+	if took > time.Second {
+		p.slow++
+	}
 	if p.slowest = max(p.slowest, took); err != nil {
 		p.failed++
 		p.errors[err.Error()]++
@@ -107,7 +112,7 @@ func (p *phase) add(took time.Duration, who string, err error) {
 func (p *phase) print() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Printf("%-28s %6d requests, %4d failed, slowest %5d ms ", p.name, p.sent, p.failed, p.slowest.Milliseconds())
+	fmt.Printf("%-28s %6d requests, %4d failed, %4d over 1 s, slowest %5d ms ", p.name, p.sent, p.failed, p.slow, p.slowest.Milliseconds())
 	for _, who := range slices.Sorted(maps.Keys(p.by)) {
 		fmt.Printf(" %s %d", who, p.by[who])
 	}

@@ -213,19 +213,19 @@ func (p *poolPlanner) judge() {
 			if h.Failing {
 				continue // of those that are left half must stay
 			}
-			if all++; h.Ejected {
+			if all++; h.Ejected || h.Silent {
 				ejected++
 			}
 		}
 	}
 	mayEject := 2*ejected <= all
 	if !mayEject {
-		p.addReason("", "requests fail at %d of %d addresses, which are more than half: they are used all the same, unless their checks fail", ejected, all)
+		p.addReason("", "requests fail or wait at %d of %d addresses, which are more than half: they are used all the same, unless their checks fail", ejected, all)
 	}
 	for _, c := range p.candidates {
 		for i := range c.targets {
 			h := p.in.Health[c.targets[i].Target]
-			c.targets[i].Out = h.Failing || h.Ejected && mayEject
+			c.targets[i].Out = h.Failing || (h.Ejected || h.Silent) && mayEject
 			p.static = p.static && c.targets[i].Out
 		}
 	}
@@ -391,6 +391,8 @@ func (p *poolPlanner) whyPart(c *candidate, t Part, best int) string {
 		return where + "; its checks fail, as those of all"
 	case h.Failing:
 		return where + "; out: its checks fail"
+	case t.Out && h.Silent:
+		return where + "; out: it takes connections, and says nothing"
 	case t.Out:
 		return where + "; out: requests failed there"
 	case c.Rank != best:

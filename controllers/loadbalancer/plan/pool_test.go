@@ -107,7 +107,7 @@ func TestReasonsOfPools(t *testing.T) {
 			in.Health[target("east-a 192.0.2.1")] = Health{Failing: true}
 			return in
 		}(),
-		"Service shop/a: requests fail at 1 of 1 addresses": func() PoolInput {
+		"Service shop/a: requests fail or wait at 1 of 1 addresses": func() PoolInput {
 			in := poolInput(offer("east-a", 0, 100, "192.0.2.1"))
 			in.Health[target("east-a 192.0.2.1")] = Health{Ejected: true}
 			return in

@@ -72,8 +72,10 @@ func Addresses(written map[string]string) (all []netip.Addr) {
 type OutTarget struct {
 	Cluster string         `json:"cluster"`
 	Address netip.AddrPort `json:"address"`
-	// Ejected: requests failed there. Own: it is an address of the load balancer's own machine. Otherwise its checks fail.
+	// Ejected: requests failed there. Silent: it takes connections, and says nothing. Own: it is an address of the load balancer's own machine. Otherwise
+	// its checks fail.
 	Ejected bool `json:"ejected,omitempty"`
+	Silent  bool `json:"silent,omitempty"`
 	Own     bool `json:"own,omitempty"`
 }
 
@@ -87,8 +89,8 @@ func SaysOut(health map[Target]Health, own []Target) string {
 		out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Own: true})
 	}
 	for _, t := range slices.SortedFunc(maps.Keys(health), Target.Compare) {
-		if h := health[t]; (h.Failing || h.Ejected) && len(out) < maxOut {
-			out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Ejected: !h.Failing})
+		if h := health[t]; (h.Failing || h.Ejected || h.Silent) && len(out) < maxOut {
+			out = append(out, OutTarget{Cluster: t.Cluster, Address: t.Address, Ejected: !h.Failing && h.Ejected, Silent: !h.Failing && h.Silent})
 		}
 	}
 	text, err := json.Marshal(out)
@@ -161,7 +163,7 @@ func (r *Registration) Health() map[Target]Health {
 	seen := map[Target]Health{}
 	for _, o := range r.Out {
 		if !o.Own {
-			seen[Target{o.Cluster, o.Address}] = Health{Failing: !o.Ejected, Ejected: o.Ejected}
+			seen[Target{o.Cluster, o.Address}] = Health{Failing: !o.Ejected && !o.Silent, Ejected: o.Ejected, Silent: o.Silent}
 		}
 	}
 	return seen

@@ -86,13 +86,13 @@ func TestWhatIsSaidOfRegistrations(t *testing.T) {
 
 // TestWhatIsOutIsToldAndRead: as each load balancer sees it, bounded, and nothing by what cannot be read.
 func TestWhatIsOutIsToldAndRead(t *testing.T) {
-	seen := map[Target]Health{target("b 192.0.2.2"): {Ejected: true}, target("a 192.0.2.1"): {Failing: true, Ejected: true}, target("c 192.0.2.3"): {Cold: 0.5}}
+	seen := map[Target]Health{target("b 192.0.2.2"): {Ejected: true}, target("a 192.0.2.1"): {Failing: true, Ejected: true}, target("c 192.0.2.3"): {Cold: 0.5}, target("d 192.0.2.4"): {Silent: true}}
 	text := SaysOut(seen, []Target{target("a 192.0.2.201")})
-	if want := `[{"cluster":"a","address":"192.0.2.201:80","own":true},{"cluster":"a","address":"192.0.2.1:80"},{"cluster":"b","address":"192.0.2.2:80","ejected":true}]`; text != want {
+	if want := `[{"cluster":"a","address":"192.0.2.201:80","own":true},{"cluster":"a","address":"192.0.2.1:80"},{"cluster":"b","address":"192.0.2.2:80","ejected":true},{"cluster":"d","address":"192.0.2.4:80","silent":true}]`; text != want {
 		t.Errorf("%s, want %s", text, want)
 	}
 	r := Registration{Out: parseOut(text)}
-	if got, want := r.Health(), (map[Target]Health{target("a 192.0.2.1"): {Failing: true}, target("b 192.0.2.2"): {Ejected: true}}); !reflect.DeepEqual(got, want) {
+	if got, want := r.Health(), (map[Target]Health{target("a 192.0.2.1"): {Failing: true}, target("b 192.0.2.2"): {Ejected: true}, target("d 192.0.2.4"): {Silent: true}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got, want := r.Own(), (map[netip.Addr]bool{netip.MustParseAddr("192.0.2.201"): true}); !reflect.DeepEqual(got, want) {

@@ -85,8 +85,8 @@ func (t Target) Compare(o Target) int {
 type Health struct {
 	// Failing: its checks fail.
 	Failing bool
-	// Ejected: too many requests failed there.
-	Ejected bool
+	// Ejected: too many requests failed there. Silent: it takes connections, and says nothing to anybody. Both count for at most half of the targets.
+	Ejected, Silent bool
 	// Cold is the part of its weight, from 0 to 1, that it does not get yet, since it is back.
 	Cold float64
 }

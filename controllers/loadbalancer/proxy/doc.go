@@ -10,6 +10,7 @@
 //	checks    each second while it is used, each 10 s otherwise, more often while requests wait in vain; two failures in a row
 //	          make it fail, two answers end that. Any answer will do, unless the Service's settings ask for more.
 //	ejection  three requests in a row that could not be delivered, or five gateway errors; for 10 s, then longer.
+//	silence   a server of unknown protocol that ends connections no more when checks do (silence.go); it counts as ejected.
 //	cold      what is back gets its share in 30 s.
 //
 // A request that waits for a target that begins to fail is sent to another one at once. A request is tried again, on another cluster,

@@ -53,11 +53,12 @@ type health struct {
 	why  string
 	// gone: no pool has it any more.
 	gone bool
+	silences
 }
 
 // view returns the health as the plan wants it. The caller holds the lock.
 func (h *health) view(now time.Time) plan.Health {
-	v := plan.Health{Failing: h.failing, Ejected: now.Before(h.ejectedUntil)}
+	v := plan.Health{Failing: h.failing, Ejected: now.Before(h.ejectedUntil), Silent: h.isSilent()}
 	if since := now.Sub(h.back); !h.back.IsZero() && since < warmFor {
 		v.Cold = 1 - max(0.05, float64(since)/float64(warmFor))
 	}
@@ -102,8 +103,11 @@ func (t *target) due() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	period, timeout := idlePeriod, checkTimeout
-	if used := t.used.Load(); used > 0 && clock-used < int64(usedFor) || t.failing || t.row > 0 || len(t.streams) > 0 {
+	if used := t.used.Load(); used > 0 && clock-used < int64(usedFor) || t.failing || t.row > 0 || t.isSilent() || len(t.streams) > 0 {
 		period = usedPeriod
+	}
+	if t.mayBeSilent() {
+		period, timeout = urgentPeriod, urgentTimeout
 	}
 	if clock-t.heard.Load() > int64(silence) {
 		for x := range t.waiting {
@@ -241,7 +245,8 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 	}
 	switch t.Protocol {
 	case plan.TCP:
-		return nil // that it takes connections is all that can be asked of any
+		t.hearEnd(c.(*net.TCPConn)) // a net.Dialer makes no other for tcp
+		return nil
 	case plan.TLS:
 		return t.greetTLS(ctx, c)
 	case plan.H2C:

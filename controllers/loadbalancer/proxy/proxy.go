@@ -219,7 +219,7 @@ func (p *Proxy) Health() map[plan.Target]plan.Health {
 		t.mu.Lock()
 		h := t.view(p.now())
 		t.mu.Unlock()
-		if was := all[t.Target]; h.Failing || h.Ejected && !was.Failing {
+		if was := all[t.Target]; h.Failing || (h.Ejected || h.Silent) && !was.Failing {
 			all[t.Target] = h
 		}
 	}
