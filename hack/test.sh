@@ -8,7 +8,7 @@ hack/install-tools.sh tests
 mapfile -t packages < <(go list ./... | grep -v '/hack/')
 go build -o _output/bin/ k8s.io/kubernetes/cmd/kube-proxy # which the node agent is tried beside
 echo "unit and integration tests"
-go test -timeout 20m "${packages[@]}"
+go test -timeout 20m -skip '^TestProvider$' "${packages[@]}" # that one is among the tests with clusters
 seed=$((16#$(git rev-parse HEAD | cut -c1-8)))
 echo "random faults in a fleet in memory, from seed $seed on, which is the commit's; each line says how to repeat it"
 go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 15m -seed "$seed" -seeds 5 -steps 300 |
@@ -17,11 +17,11 @@ echo "three of the fuzz targets, in turn from commit to commit"
 hack/fuzz.sh 20 3 "$((3 * $(git rev-list --count HEAD)))"
 echo "tests with real member clusters, in two halves side by side, each with clusters of its own"
 # These spend most of their time waiting for periods to end.
-waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestDrills|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestPrometheus|TestOneAutoscalerForAllClusters|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled|TestJoiningTwiceIsNoFalseSuccess|TestTogether|TestANameInUse|TestServicesAreExportedAndImported|TestAHostileMemberHurtsNobody)$'
+waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestDrills|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestPrometheus|TestOneAutoscalerForAllClusters|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled|TestJoiningTwiceIsNoFalseSuccess|TestTogether|TestANameInUse|TestServicesAreExportedAndImported|TestAHostileMemberHurtsNobody|TestProvider)$'
 export TENANT_SEED=$seed
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-E2E_NAME=e2e-waiting go test -timeout 30m -count=1 -v -run "$waiting" ./hack/e2e >"$log" 2>&1 &
+E2E_NAME=e2e-waiting go test -timeout 30m -count=1 -v -p 1 -run "$waiting" ./hack/e2e ./cmd/federation-lb >"$log" 2>&1 &
 half=$! failed=0
 go test -timeout 30m -count=1 -p 1 -v -skip "$waiting" ./hack/... | grep -vE '^\s*$|no test files' || failed=1
 wait $half || failed=1
