@@ -172,8 +172,11 @@ func (m *member) node(i int, n *nettest.Node) {
 		if made, err = nodes.Get(m.Context(), n.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
+		ready := func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue }
+		if !slices.ContainsFunc(made.Status.Conditions, ready) { // the member, which plays its kubelet, would write an address of its own after this one
+			return fmt.Errorf("%s is not ready", n.Name)
+		}
 		made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.V4.String()}, {Type: corev1.NodeInternalIP, Address: n.V6.String()}}
-		made.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		_, err = nodes.UpdateStatus(m.Context(), made, metav1.UpdateOptions{})
 		return err
 	})
@@ -444,8 +447,10 @@ func (m *member) faults(vip netip.AddrPort, providers map[string]*exec.Cmd) {
 		}
 	}
 	within(0)(m.phase(v, "nothing happens", 3*time.Second, func() {}))
-	within(5 * time.Second)(m.phase(v, "a node is cut off", 8*time.Second, func() { m.link(m.Nodes[1].Host, netlink.LinkSetDown) }))
-	within(time.Second)(m.phase(v, "it is back", 4*time.Second, func() { m.link(m.Nodes[1].Host, netlink.LinkSetUp) }))
+	if failed, _ := m.phase(v, "a node is cut off", 8*time.Second, func() { m.link(m.Nodes[1].Host, netlink.LinkSetDown) }); failed > 300 {
+		m.Errorf("%d requests failed: half of 800 fail if the node is not left out", failed)
+	}
+	within(3 * time.Second)(m.phase(v, "it is back", 5*time.Second, func() { m.link(m.Nodes[1].Host, netlink.LinkSetUp) }))
 	first := m.holder()
 	within(8 * time.Second)(m.phase(v, "the provider with the addresses is killed", 12*time.Second, func() { _ = providers[first].Process.Kill() }))
 	second := m.holder()
