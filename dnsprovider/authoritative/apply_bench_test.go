@@ -53,7 +53,7 @@ func awaitAddress(b *testing.B, conn *dns.Conn, name, address string) {
 }
 
 func served(b *testing.B) (*Server, *dns.Conn) {
-	s, err := New(Options{Zone: testZone, Listen: "127.0.0.1:0"})
+	s, err := New(Options{Zone: testZone, Listen: "127.0.0.1:0", RateLimit: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
