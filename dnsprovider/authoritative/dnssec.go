@@ -6,13 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/miekg/dns"
 
 	"federation/dnsprovider"
-	"federation/dnsprovider/contain"
 	"federation/dnsprovider/dnssec"
 )
 
@@ -22,12 +20,11 @@ const (
 	renewEvery, renewBatch = time.Hour, 100
 )
 
-// Sign signs everything in the zone, now and when it changes; nil ends that. It takes some 50 µs per record set;
-// meanwhile the zone is answered unsigned. A signed zone is not transferred.
-func (s *Server) Sign(signer *dnssec.Signer) error {
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	old := s.current.Load()
+// sign signs everything in the zone, see Server.Sign.
+func (z *zone) sign(signer *dnssec.Signer) error {
+	z.applying.Lock()
+	defer z.applying.Unlock()
+	old := z.current.Load()
 	next := old.edit()
 	next.signer = signer
 	for n := range old.names.all() {
@@ -35,7 +32,7 @@ func (s *Server) Sign(signer *dnssec.Signer) error {
 			return err
 		}
 	}
-	return s.publish(old, next, nil)
+	return z.publish(old, next, nil)
 }
 
 // packAgain packs, and signs, what a name has.
@@ -148,12 +145,8 @@ func (p packer) signSet(set dnsprovider.RRSet, values []string) (signature, erro
 	return p.sign(recordsOf(set), set.TTL)
 }
 
-// startRenewing renews signatures before they expire, until the context ends.
-func (s *Server) startRenewing(ctx context.Context, running *sync.WaitGroup) {
-	running.Go(func() { contain.Keep(ctx, "dnssec", func() { s.renewOnTime(ctx) }) })
-}
-
-func (s *Server) renewOnTime(ctx context.Context) {
+// renewOnTime renews signatures before they expire, until the context ends.
+func (z *zone) renewOnTime(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
@@ -161,17 +154,17 @@ func (s *Server) renewOnTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			if err := s.renew(now); err != nil {
-				slog.Error("Failed to renew signatures, will retry", "zone", s.zone, "err", err, "after", renewEvery)
+			if err := z.renew(now); err != nil {
+				slog.Error("Failed to renew signatures, will retry", "zone", z.name, "err", err, "after", renewEvery)
 			}
 		}
 	}
 }
 
 // renew renews the signatures that are due.
-func (s *Server) renew(now time.Time) error {
+func (z *zone) renew(now time.Time) error {
 	var due []string
-	for n := range s.current.Load().names.all() {
+	for n := range z.current.Load().names.all() {
 		if n.renewalDue(now) {
 			due = append(due, n.name())
 		}
@@ -179,17 +172,17 @@ func (s *Server) renew(now time.Time) error {
 	for len(due) > 0 {
 		batch := due[:min(renewBatch, len(due))]
 		due = due[len(batch):]
-		if err := s.renewNames(batch); err != nil {
+		if err := z.renewNames(batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Server) renewNames(names []string) error {
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	old := s.current.Load()
+func (z *zone) renewNames(names []string) error {
+	z.applying.Lock()
+	defer z.applying.Unlock()
+	old := z.current.Load()
 	next := old.edit()
 	for _, name := range names {
 		if n := old.lookup(name); n != "" {
@@ -198,7 +191,7 @@ func (s *Server) renewNames(names []string) error {
 			}
 		}
 	}
-	return s.publish(old, next, nil)
+	return z.publish(old, next, nil)
 }
 
 // renewalDue reports whether a signature of the name must be renewed.

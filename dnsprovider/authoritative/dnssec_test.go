@@ -115,9 +115,9 @@ func TestNoSuchNameIsATypeForWhoWantsProof(t *testing.T) {
 
 func TestProofsAreBounded(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
-	d, limit := s.denials, rate.NewLimiter(0, 10)
+	d, limit := s.answering.denials, rate.NewLimiter(0, 10)
 	proof := func(i int) *records {
-		return d.nameDenial(s.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), limit)
+		return d.nameDenial(s.zone.current.Load(), []byte(wireName(fmt.Sprintf("n%d.%s", i, testZone))), limit)
 	}
 	made := 0
 	for i := range 20 {
@@ -145,8 +145,8 @@ func TestProofsAreBounded(t *testing.T) {
 // missing types of existing names, nor those that use TCP or a cookie.
 func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
-	s.denials.unproven.SetLimit(0) // it is used up
-	s.denials.unproven.SetBurst(0)
+	s.answering.denials.unproven.SetLimit(0) // it is used up
+	s.answering.denials.unproven.SetBurst(0)
 	name := "web." + testZone
 	for _, network := range []string{"udp", "tcp"} {
 		m := new(dns.Msg).SetQuestion(name, dns.TypeSRV)
@@ -168,15 +168,15 @@ func TestAFloodOfNamesCostsNobodyElseAProof(t *testing.T) {
 // A network that floods is limited before it uses up the total of proofs.
 func TestOneNetworkDoesNotUseUpTheProofs(t *testing.T) {
 	s, _ := startSigned(t, dnssec.Ed25519)
-	s.limiter = newLimiter(10)
-	s.denials.unproven = rate.NewLimiter(0, 50)
-	r := &responder{counters: &counters{}, service: &s.service, second: 100}
+	s.answering.limiter = newLimiter(10)
+	s.answering.denials.unproven = rate.NewLimiter(0, 50)
+	r := &responder{counters: &counters{}, service: &s.answering.service, second: 100}
 	for i := range 200 {
 		m := new(dns.Msg).SetQuestion(fmt.Sprintf("n%d.%s", i, testZone), dns.TypeA)
 		m.SetEdns0(1232, true)
-		answered(t, r, s.current.Load(), m)
+		answered(t, r, s.zone.current.Load(), m)
 	}
-	if left := s.denials.unproven.Tokens(); left < 1 {
+	if left := s.answering.denials.unproven.Tokens(); left < 1 {
 		t.Errorf("%v of 50 proofs are left", left)
 	}
 }
@@ -184,14 +184,14 @@ func TestOneNetworkDoesNotUseUpTheProofs(t *testing.T) {
 func TestSignaturesAreMadeAnew(t *testing.T) {
 	s, key := startSigned(t, dnssec.Ed25519)
 	before := askSigned(t, s, testZone, dns.TypeDNSKEY).Answer
-	if err := s.renew(time.Now()); err != nil {
+	if err := s.zone.renew(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if same := askSigned(t, s, testZone, dns.TypeDNSKEY).Answer; fmt.Sprint(same) != fmt.Sprint(before) {
 		t.Error("signatures were made anew that are not due")
 	}
-	s.applying.Lock()
-	old := s.current.Load()
+	s.zone.applying.Lock()
+	old := s.zone.current.Load()
 	aged := old.edit() // as if made three weeks ago
 	for n := range old.names.all() {
 		answers := slices.Collect(n.answers())
@@ -202,12 +202,12 @@ func TestSignaturesAreMadeAnew(t *testing.T) {
 		}
 		aged.set(n.name(), answers)
 	}
-	s.current.Store(aged.snapshot)
-	s.applying.Unlock()
-	if err := s.renew(time.Now()); err != nil {
+	s.zone.current.Store(aged.snapshot)
+	s.zone.applying.Unlock()
+	if err := s.zone.renew(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for n := range s.current.Load().names.all() {
+	for n := range s.zone.current.Load().names.all() {
 		if n.renewalDue(time.Now()) {
 			t.Errorf("%s is still due", nameOf(n.name()))
 		}

@@ -14,11 +14,10 @@ import (
 // offline returns a server of the sample without sockets.
 func offline(t testing.TB, options Options) *Server {
 	t.Helper()
-	s := &Server{zone: testZone, transfers: newTransfers(options.Transfers)}
-	s.Options, s.denials = options.withDefaults(), newDenials()
-	s.cookies.Store(&cookieSecrets{current: newCookieSecret()})
-	s.current.Store(filled(t, zoneLines(t, sample)))
-	return s
+	options.RateLimit = -1
+	a := newAnswering(options.withDefaults(), testZone)
+	a.zone.current.Store(filled(t, zoneLines(t, sample)))
+	return &Server{zone: a.zone, answering: a}
 }
 
 // FuzzSigned checks that whatever is sent with a signature, only a client with the key gets the zone, or anything but a
@@ -66,7 +65,7 @@ func FuzzSigned(f *testing.F) {
 			write = nil
 		}
 		before := slices.Clone(message)
-		reply, handled := s.answerSigned(message, origin{netip.MustParseAddr("192.0.2.99"), udp}, write)
+		reply, handled := s.answering.answerSigned(message, origin{netip.MustParseAddr("192.0.2.99"), udp}, write)
 		if !slices.Equal(before, message) {
 			t.Error("the message was changed")
 		}
@@ -111,8 +110,8 @@ func FuzzRespondSigned(f *testing.F) {
 		f.Add(c.message, false)
 	}
 	f.Fuzz(func(t *testing.T, message []byte, udp bool) {
-		r := responder{service: &s.service, second: uint32(time.Now().Unix())}
-		reply := r.respond(s.current.Load(), append(make([]byte, 0, dns.MaxMsgSize), message...), origin{netip.MustParseAddr("192.0.2.99"), udp})
+		r := responder{service: &s.answering.service, second: uint32(time.Now().Unix())}
+		reply := r.respond(s.zone.current.Load(), append(make([]byte, 0, dns.MaxMsgSize), message...), origin{netip.MustParseAddr("192.0.2.99"), udp})
 		if reply == nil {
 			return
 		}

@@ -71,7 +71,7 @@ func (s *Server) Describe(to chan<- *prometheus.Desc) {
 
 // Collect gives the server's metrics; register the server to export them. It is part of prometheus.Collector.
 func (s *Server) Collect(to chan<- prometheus.Metric) {
-	s.collectAnswers(to)
+	collectAnswers(s.counters, to)
 	var limited, nanos, n uint64
 	buckets := map[float64]uint64{}
 	for _, c := range s.counters {
@@ -86,18 +86,18 @@ func (s *Server) Collect(to chan<- prometheus.Metric) {
 			buckets[tookBounds[i].Seconds()] = n
 		}
 	}
-	current := s.current.Load()
+	current := s.zone.current.Load()
 	to <- prometheus.MustNewConstMetric(limitedDesc, prometheus.CounterValue, float64(limited))
 	to <- prometheus.MustNewConstHistogram(tookDesc, n, time.Duration(nanos).Seconds(), buckets)
 	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, time.Since(current.made).Seconds())
 	to <- prometheus.MustNewConstMetric(serialDesc, prometheus.GaugeValue, float64(current.soa.Serial))
 }
 
-func (s *Server) collectAnswers(to chan<- prometheus.Metric) {
+func collectAnswers(all []*counters, to chan<- prometheus.Metric) {
 	for t := range len(countedTypes) + 1 {
 		for r := range len(countedCodes) + 1 {
 			var n uint64
-			for _, c := range s.counters {
+			for _, c := range all {
 				n += c.answers[t][r].Load()
 			}
 			if n == 0 {

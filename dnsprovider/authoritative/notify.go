@@ -4,12 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/miekg/dns"
-
-	"federation/dnsprovider/contain"
 )
 
 const (
@@ -33,14 +30,8 @@ func (t *target) changed() {
 	}
 }
 
-// startNotify notifies each of the servers of changes until the context ends.
-func (s *Server) startNotify(ctx context.Context, running *sync.WaitGroup) {
-	for _, t := range s.transfers.targets {
-		running.Go(func() { contain.Keep(ctx, "notify", func() { s.notify(ctx, t) }) })
-	}
-}
-
-func (s *Server) notify(ctx context.Context, t *target) {
+// notify notifies a server of changes until the context ends.
+func (s *transfers) notify(ctx context.Context, t *target) {
 	pause := notifyPause
 	for {
 		select {
@@ -48,12 +39,12 @@ func (s *Server) notify(ctx context.Context, t *target) {
 			return
 		case <-t.wake:
 		}
-		if err := s.notifyOnce(ctx, t); err == nil {
+		if err := t.send(ctx, s.Keys[0], s.zone.current.Load().soa); err == nil {
 			pause = notifyPause
 			s.overtakeSerial(ctx, t)
 		} else if ctx.Err() == nil {
 			pause = min(2*pause, maxNotifyPause)
-			slog.Warn("Failed to notify a server of the zone's change, will retry", "zone", s.zone, "server", t.address, "err", err, "after", pause)
+			slog.Warn("Failed to notify a server of the zone's change, will retry", "zone", s.zone.name, "server", t.address, "err", err, "after", pause)
 			t.changed()
 		}
 		select {
@@ -64,11 +55,9 @@ func (s *Server) notify(ctx context.Context, t *target) {
 	}
 }
 
-// notifyOnce sends the current SOA and waits for a response; any code confirms receipt.
-func (s *Server) notifyOnce(ctx context.Context, t *target) error {
-	key := s.transfers.Keys[0]
-	soa := s.current.Load().soa
-	m := new(dns.Msg).SetNotify(s.zone)
+// send sends the zone's SOA and waits for a response; any code confirms receipt.
+func (t *target) send(ctx context.Context, key Key, soa dns.SOA) error {
+	m := new(dns.Msg).SetNotify(soa.Hdr.Name)
 	m.Answer = []dns.RR{&soa}
 	m.SetTsig(key.Name, key.Algorithm+".", fudge, time.Now().Unix())
 	client := dns.Client{Timeout: notifyTimeout, TsigSecret: map[string]string{key.Name: key.Secret}}

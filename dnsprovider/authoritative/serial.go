@@ -28,29 +28,37 @@ const askAttempts = 3
 // again. So the zone gets a serial that is newer still. Other replicas' serials are no newer than the time, and are
 // left alone (ADR 28); if their clock is ahead, they may do the same, so it is done at most a few times until the zone
 // changes.
-func (s *Server) overtakeSerial(ctx context.Context, t *target) {
-	has, ok := s.serialOf(ctx, t)
+func (s *transfers) overtakeSerial(ctx context.Context, t *target) {
+	has, ok := t.serial(ctx, s.Keys[0], s.zone.name)
 	if !ok || !isNewerSerial(has, uint32(time.Now().Unix())) {
 		return
 	}
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	old := s.current.Load()
-	if !old.synced || !isNewerSerial(has, old.soa.Serial) || int(s.transfers.leaps.Add(1)) > len(s.transfers.targets) {
-		return
-	}
-	slog.Warn("A secondary has a newer serial number than any of now, as after the clock was set back: the zone gets a newer one", "zone", s.zone, "server", t.address, "has", has, "had", old.soa.Serial)
-	if err := s.publishAs(has+1, old, old.edit(), nil); err != nil {
-		slog.Error("The zone keeps a serial number that is too old for a secondary", "zone", s.zone, "server", t.address, "err", err)
+	switch had, raised, err := s.zone.raiseSerial(has, len(s.targets)); {
+	case err != nil:
+		slog.Error("The zone keeps a serial number that is too old for a secondary", "zone", s.zone.name, "server", t.address, "err", err)
+	case raised:
+		slog.Warn("A secondary has a newer serial number than any of now, as after the clock was set back: the zone gets a newer one", "zone", s.zone.name, "server", t.address, "has", has, "had", had)
 	}
 }
 
-// serialOf asks a secondary for its serial; false if it does not answer, signed by our key.
-func (s *Server) serialOf(ctx context.Context, t *target) (serial uint32, ok bool) {
-	key := s.transfers.Keys[0]
+// raiseSerial gives the zone a newer serial number than has, at most so many times until it changes. It returns which it had before.
+func (z *zone) raiseSerial(has uint32, most int) (had uint32, raised bool, err error) {
+	z.applying.Lock()
+	defer z.applying.Unlock()
+	old := z.current.Load()
+	if had = old.soa.Serial; !old.synced || !isNewerSerial(has, had) || z.leaps >= most {
+		return had, false, nil
+	}
+	z.leaps++
+	err = z.publishAs(has+1, old, old.edit(), nil)
+	return had, err == nil, err
+}
+
+// serial asks a secondary for its serial; false if it does not answer, signed by the key.
+func (t *target) serial(ctx context.Context, key Key, zone string) (serial uint32, ok bool) {
 	client := dns.Client{Timeout: notifyTimeout, TsigSecret: map[string]string{key.Name: key.Secret}}
 	for range askAttempts {
-		m := new(dns.Msg).SetQuestion(s.zone, dns.TypeSOA)
+		m := new(dns.Msg).SetQuestion(zone, dns.TypeSOA)
 		m.SetTsig(key.Name, key.Algorithm+".", fudge, time.Now().Unix())
 		reply, _, err := client.ExchangeContext(ctx, m, t.address.String())
 		if err != nil {

@@ -39,13 +39,13 @@ func TestRealServersFollowAfterTheClockWasSetBack(t *testing.T) {
 			t.Run("ahead", func(t *testing.T) {
 				primary := startPrimary(t, options)
 				fill(t, primary, zoneLines(t, "web A 198.51.100.1"))
-				old := primary.current.Load()
+				old := primary.zone.current.Load()
 				ahead, err := old.edit().finishSnapshot(old.soa.Serial + 600)
 				if err != nil {
 					t.Fatal(err)
 				}
-				primary.current.Store(ahead)
-				primary.transfers.observe(old, ahead, nil)
+				primary.zone.current.Store(ahead)
+				primary.answering.transfers.observe(old, ahead, nil)
 				followed(t, at.String(), "web."+testZone, "198.51.100.1")
 				serialIs(t, at.String(), ahead.soa.Serial)
 			})
@@ -54,7 +54,7 @@ func TestRealServersFollowAfterTheClockWasSetBack(t *testing.T) {
 			followed(t, at.String(), "web."+testZone, "198.51.100.2")
 			become(t, again, zoneLines(t, "web A 198.51.100.3"), nil)
 			followed(t, at.String(), "web."+testZone, "198.51.100.3")
-			serialIs(t, at.String(), again.current.Load().soa.Serial)
+			serialIs(t, at.String(), again.zone.current.Load().soa.Serial)
 		})
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"federation/dnsprovider"
 	"federation/dnsprovider/contain"
+	"federation/dnsprovider/dnssec"
 )
 
 // Options say which zone is served, and where.
@@ -58,16 +58,12 @@ type Options struct {
 
 // Server answers for one zone. Make it with New.
 type Server struct {
-	service
-	zone string
-	sockets
-	transfers *transfers
+	zone      *zone
+	answering *answering
+	sockets   sockets
+	tcp       *tcpServer
 	// counters has those of each UDP socket, and at its end those of all TCP connections.
 	counters []*counters
-	conns    conns
-	current  atomic.Pointer[snapshot]
-	// applying is held while the next snapshot is made.
-	applying sync.Mutex
 }
 
 var _ dnsprovider.Chooser = (*Server)(nil)
@@ -75,37 +71,30 @@ var _ dnsprovider.Chooser = (*Server)(nil)
 // New opens the sockets; Run serves them, and closes them at its end. It fails if the zone is no valid name, or if it
 // cannot listen at the address.
 func New(options Options) (*Server, error) {
-	zone, err := dnsprovider.CanonicalName(options.Zone)
+	name, err := dnsprovider.CanonicalName(options.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("DNS zone: %w", err)
 	}
-	s := &Server{zone: zone}
-	s.Options, s.denials = options.withDefaults(), newDenials()
-	s.cookies.Store(&cookieSecrets{s.CookieSecret, s.PreviousCookieSecret})
-	if s.CookieSecret == (CookieSecret{}) {
-		s.cookies.Store(&cookieSecrets{current: newCookieSecret()})
-	}
-	s.transfers = newTransfers(options.Transfers)
-	if s.RateLimit > 0 {
-		s.limiter = newLimiter(s.RateLimit)
-	}
-	for range s.Threads + 1 {
+	options = options.withDefaults()
+	answering := newAnswering(options, name)
+	s := &Server{zone: answering.zone, answering: answering}
+	for range options.Threads + 1 {
 		s.counters = append(s.counters, &counters{})
 	}
-	s.conns = conns{most: s.MaxConns, each: s.MaxConnsPerNetwork, networks: map[uint64]int{}}
-	if s.sockets, err = listen(&s.Options); err != nil {
+	s.tcp = newTCPServer(answering, s.counters[options.Threads])
+	if s.sockets, err = listen(&options); err != nil {
 		return nil, err
 	}
 	nameServers := options.NameServers
 	if local := s.Addr().Addr(); len(nameServers) == 0 && !local.IsUnspecified() {
 		nameServers = []netip.Addr{local}
 	}
-	first, err := newSnapshot(zone, nameServers, s.NegativeTTL)
+	first, err := newSnapshot(name, nameServers, options.NegativeTTL)
 	if err != nil {
-		s.close()
+		s.sockets.close()
 		return nil, err
 	}
-	s.current.Store(first)
+	s.zone.current.Store(first)
 	return s, nil
 }
 
@@ -133,34 +122,39 @@ func (o Options) withDefaults() Options {
 
 // Addr returns where the server listens, over UDP and TCP.
 func (s *Server) Addr() netip.AddrPort {
-	at := s.streams[0].Addr().(*net.TCPAddr).AddrPort()
+	at := s.sockets.streams[0].Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
 // TLSAddr returns where it listens for DNS over TLS; not valid if nowhere.
 func (s *Server) TLSAddr() netip.AddrPort {
-	if len(s.streams) < 2 {
+	if len(s.sockets.streams) < 2 {
 		return netip.AddrPort{}
 	}
-	return s.streams[1].Addr().(*net.TCPAddr).AddrPort()
+	return s.sockets.streams[1].Addr().(*net.TCPAddr).AddrPort()
 }
 
 // Zone returns the canonical name of the zone.
-func (s *Server) Zone() string { return s.zone }
+func (s *Server) Zone() string { return s.zone.name }
 
 // Run answers until the context ends. It returns nil then.
 func (s *Server) Run(ctx context.Context) error {
-	defer context.AfterFunc(ctx, s.close)()
-	defer s.close()
+	defer context.AfterFunc(ctx, s.sockets.close)()
+	defer s.sockets.close()
 	var running sync.WaitGroup
-	s.startUDP(ctx, &running)
-	s.startNotify(ctx, &running)
-	s.startRenewing(ctx, &running)
-	if s.CookieSecret == (CookieSecret{}) { // a configured secret is shared: its owner rotates it
-		running.Go(func() { contain.Keep(ctx, "cookies", func() { s.rotateCookieSecrets(ctx) }) })
+	start := func(part string, run func()) { running.Go(func() { contain.Keep(ctx, part, run) }) }
+	for i, socket := range s.sockets.udp { // one goroutine each: memory is bounded, and the kernel drops the excess
+		start("udp", func() { s.answering.serveUDP(ctx, socket, s.counters[i]) })
 	}
-	for _, listener := range s.streams {
-		running.Go(func() { contain.Keep(ctx, "tcp", func() { s.serveTCP(ctx, listener, &running) }) })
+	for _, t := range s.answering.transfers.targets {
+		start("notify", func() { s.answering.transfers.notify(ctx, t) })
+	}
+	start("dnssec", func() { s.zone.renewOnTime(ctx) })
+	if service := &s.answering.service; service.CookieSecret == (CookieSecret{}) { // a configured secret is shared: its owner rotates it
+		start("cookies", func() { service.rotateCookieSecrets(ctx) })
+	}
+	for _, listener := range s.sockets.streams {
+		start("tcp", func() { s.tcp.serve(ctx, listener, &running) })
 	}
 	running.Wait()
 	return nil
@@ -168,16 +162,16 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Records returns the zone without the server's own records. See dnsprovider.Provider.
 func (s *Server) Records(_ context.Context, zone string) ([]dnsprovider.RRSet, error) {
-	if err := s.checkZone(zone); err != nil {
+	if err := s.zone.check(zone); err != nil {
 		return nil, err
 	}
-	return s.current.Load().sets(), nil
+	return s.zone.current.Load().sets(), nil
 }
 
 // RecordsOf returns the record sets of one canonical name of the zone, without the server's own. It costs as much as a
 // question.
 func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
-	now := s.current.Load()
+	now := s.zone.current.Load()
 	if now.reserves(name) {
 		return nil
 	}
@@ -187,54 +181,22 @@ func (s *Server) RecordsOf(name string) []dnsprovider.RRSet {
 // Apply makes the changes; the next question is answered from them. Until the first call, which may be empty, every
 // question gets SERVFAIL. See dnsprovider.Provider.
 func (s *Server) Apply(_ context.Context, zone string, changes dnsprovider.ChangeSet) error {
-	if err := s.checkZone(zone); err != nil {
+	if err := s.zone.check(zone); err != nil {
 		return err
 	}
-	s.applying.Lock()
-	defer s.applying.Unlock()
-	old := s.current.Load()
-	next := old.edit()
-	for _, step := range changes {
-		if err := next.change(step); err != nil {
-			return err
-		}
-	}
-	if old.synced && len(changes) == 0 {
-		return nil
-	}
-	next.synced = true
-	return s.publish(old, next, changes)
+	return s.zone.apply(changes)
 }
 
-// publish makes an edit the current snapshot.
-func (s *Server) publish(old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
-	s.transfers.leaps.Store(0)
-	return s.publishAs(nextSerial(old.soa.Serial, uint32(time.Now().Unix())), old, next, changes)
-}
-
-func (s *Server) publishAs(serial uint32, old *snapshot, next edit, changes dnsprovider.ChangeSet) error {
-	now, err := next.finishSnapshot(serial)
-	if err != nil {
-		return err
-	}
-	s.current.Store(now)
-	s.transfers.observe(old, now, changes)
-	return nil
-}
+// Sign signs everything in the zone, now and when it changes; nil ends that. It takes some 50 µs per record set;
+// meanwhile the zone is answered unsigned. A signed zone is not transferred.
+func (s *Server) Sign(signer *dnssec.Signer) error { return s.zone.sign(signer) }
 
 // Chooses marks the server as one that gives one variant of a set at a time. See dnsprovider.Chooser.
 func (s *Server) Chooses() {}
 
 // Reserves reports whether a name has the server's own records: the zone itself, and its name server. See dnsprovider.Reserver.
-func (s *Server) Reserves(name string) bool { return s.current.Load().reserves(name) }
+func (s *Server) Reserves(name string) bool { return s.zone.current.Load().reserves(name) }
 
 // SetAway sets whether the source of the zone is unreachable. The server then still answers, and marks the answers as
 // possibly stale (RFC 8914, code 3).
-func (s *Server) SetAway(away bool) { s.away.Store(away) }
-
-func (s *Server) checkZone(zone string) error {
-	if zone != s.zone {
-		return fmt.Errorf("zone %q: this server holds only %q", zone, s.zone)
-	}
-	return nil
-}
+func (s *Server) SetAway(away bool) { s.answering.away.Store(away) }

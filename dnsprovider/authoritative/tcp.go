@@ -45,8 +45,19 @@ func (c *conns) release(client netip.Addr) {
 	}
 }
 
-// serveTCP accepts connections until the listener is closed, within the limits.
-func (s *Server) serveTCP(ctx context.Context, listener net.Listener, running *sync.WaitGroup) {
+// tcpServer answers over TCP and TLS.
+type tcpServer struct {
+	answering *answering
+	conns     conns
+	counters  *counters
+}
+
+func newTCPServer(a *answering, c *counters) *tcpServer {
+	return &tcpServer{answering: a, counters: c, conns: conns{most: a.MaxConns, each: a.MaxConnsPerNetwork, networks: map[uint64]int{}}}
+}
+
+// serve accepts connections until the listener is closed, within the limits.
+func (s *tcpServer) serve(ctx context.Context, listener net.Listener, running *sync.WaitGroup) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -74,6 +85,7 @@ type stream struct {
 	out       *bufio.Writer
 	responder responder
 	from      origin
+	zone      *zone
 }
 
 // workspaces have room for a message with its length before it, and then for the answer. A
@@ -82,24 +94,24 @@ var workspaces = sync.Pool{New: func() any { return new([2 + dns.MaxMsgSize]byte
 
 // serveConn answers the messages of one connection in turn, until the client leaves, is silent for too long, or sends a
 // message that gets no answer.
-func (s *Server) serveConn(ctx context.Context, conn net.Conn, client netip.Addr) {
+func (s *tcpServer) serveConn(ctx context.Context, conn net.Conn, client netip.Addr) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client}}
-	t.responder.service, t.responder.counters = &s.service, s.counters[len(s.counters)-1]
-	t.responder.special = s.signedMessage(conn, t.out)
+	t := &stream{in: bufio.NewReader(conn), out: bufio.NewWriter(conn), from: origin{client: client}, zone: s.answering.zone}
+	t.responder.service, t.responder.counters = &s.answering.service, s.counters
+	t.responder.special = s.answering.signedMessage(conn, t.out)
 	for {
-		if conn.SetDeadline(time.Now().Add(s.IdleTimeout)) != nil {
+		if conn.SetDeadline(time.Now().Add(s.answering.IdleTimeout)) != nil {
 			return
 		}
-		if _, err := t.in.Peek(2); err != nil || !s.answerBuffered(t) || t.out.Flush() != nil {
+		if _, err := t.in.Peek(2); err != nil || !t.answerBuffered() || t.out.Flush() != nil {
 			return
 		}
 	}
 }
 
 // answerBuffered answers the first message, and those that are there already.
-func (s *Server) answerBuffered(t *stream) bool {
+func (t *stream) answerBuffered() bool {
 	space := workspaces.Get().(*[2 + dns.MaxMsgSize]byte)
 	defer workspaces.Put(space)
 	t.responder.second = uint32(time.Now().Unix())
@@ -108,7 +120,7 @@ func (s *Server) answerBuffered(t *stream) bool {
 		if err != nil {
 			return false
 		}
-		reply := t.responder.guarded(s.current.Load(), message, t.from)
+		reply := t.responder.guarded(t.zone.current.Load(), message, t.from)
 		if reply == nil {
 			return false
 		}

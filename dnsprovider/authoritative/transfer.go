@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -38,18 +37,17 @@ const (
 // transfers is what the server remembers of its secondaries.
 type transfers struct {
 	Transfers
+	zone    *zone
 	journal journal
 	slots   chan struct{}
 	limit   *rate.Limiter
 	targets []*target
-	// leaps counts how often the serial number was raised over a secondary's since the zone changed.
-	leaps atomic.Int32
 	// complain limits the logging of refusals.
 	complain rate.Sometimes
 }
 
-func newTransfers(o Transfers) *transfers {
-	t := &transfers{Transfers: o, slots: make(chan struct{}, maxTransfers), limit: rate.NewLimiter(transfersASecond, transfersASecond),
+func newTransfers(o Transfers, z *zone) *transfers {
+	t := &transfers{Transfers: o, zone: z, slots: make(chan struct{}, maxTransfers), limit: rate.NewLimiter(transfersASecond, transfersASecond),
 		complain: rate.Sometimes{First: 1, Interval: time.Minute}}
 	if len(o.Keys) > 0 {
 		for _, address := range o.Notify {
@@ -60,14 +58,14 @@ func newTransfers(o Transfers) *transfers {
 }
 
 // signedPacket answers a message over UDP.
-func (s *Server) signedPacket(message []byte, from origin) ([]byte, bool) {
-	return s.answerSigned(message, from, nil)
+func (a *answering) signedPacket(message []byte, from origin) ([]byte, bool) {
+	return a.answerSigned(message, from, nil)
 }
 
 // signedMessage answers messages of a connection. It writes all but the last one of a transfer itself.
-func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, origin) ([]byte, bool) {
+func (a *answering) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, origin) ([]byte, bool) {
 	return func(message []byte, from origin) ([]byte, bool) {
-		return s.answerSigned(message, from, func(part []byte) error {
+		return a.answerSigned(message, from, func(part []byte) error {
 			if err := conn.SetDeadline(time.Now().Add(transferTimeout)); err != nil {
 				return err
 			}
@@ -81,12 +79,12 @@ func (s *Server) signedMessage(conn net.Conn, out *bufio.Writer) func([]byte, or
 }
 
 // answerSigned answers messages that are signed, and leaves all others to the responder, which refuses transfers.
-func (s *Server) answerSigned(message []byte, from origin, write func([]byte) error) (reply []byte, handled bool) {
+func (a *answering) answerSigned(message []byte, from origin, write func([]byte) error) (reply []byte, handled bool) {
 	query := &dns.Msg{}
-	if len(s.transfers.Keys) == 0 || query.Unpack(message) != nil || query.IsTsig() == nil || len(query.Question) != 1 {
+	if len(a.transfers.Keys) == 0 || query.Unpack(message) != nil || query.IsTsig() == nil || len(query.Question) != 1 {
 		return nil, false
 	}
-	t, code := verifySignature(s.transfers.Keys, message, query)
+	t, code := verifySignature(a.transfers.Keys, message, query)
 	qtype := query.Question[0].Qtype
 	var err error
 	switch {
@@ -94,10 +92,10 @@ func (s *Server) answerSigned(message []byte, from origin, write func([]byte) er
 		reply, err = t.packRefusal(code)
 	case query.Opcode == dns.OpcodeQuery && (qtype == dns.TypeAXFR || qtype == dns.TypeIXFR):
 		send := &sender{signed: t, write: write}
-		err = s.transfer(send, from)
+		err = a.transfers.transfer(send, from)
 		reply = send.last
 	default:
-		reply, err = s.answerPlain(t, from)
+		reply, err = a.answerPlain(t, from)
 	}
 	if err != nil {
 		return nil, true
@@ -106,15 +104,15 @@ func (s *Server) answerSigned(message []byte, from origin, write func([]byte) er
 }
 
 // answerPlain answers a signed question as if it were none, and signs that.
-func (s *Server) answerPlain(t *signed, from origin) ([]byte, error) {
+func (a *answering) answerPlain(t *signed, from origin) ([]byte, error) {
 	question := t.query.Copy()
 	question.Extra = question.Extra[:len(question.Extra)-1] // the signature
 	packed, err := question.PackBuffer(make([]byte, dns.MaxMsgSize))
 	if err != nil {
 		return nil, err
 	}
-	r := &responder{service: &s.service, second: uint32(time.Now().Unix())}
-	answered, answer := r.respond(s.current.Load(), packed, from), &dns.Msg{Compress: true}
+	r := &responder{service: &a.service, second: uint32(time.Now().Unix())}
+	answered, answer := r.respond(a.zone.current.Load(), packed, from), &dns.Msg{Compress: true}
 	if err := answer.Unpack(answered); err != nil {
 		return nil, err
 	}
@@ -125,16 +123,16 @@ func (s *Server) answerPlain(t *signed, from origin) ([]byte, error) {
 }
 
 // transfer sends the zone, or its changes.
-func (s *Server) transfer(send *sender, from origin) error {
-	now, question := s.current.Load(), send.query.Question[0]
+func (t *transfers) transfer(send *sender, from origin) error {
+	now, question := t.zone.current.Load(), send.query.Question[0]
 	incremental := question.Qtype == dns.TypeIXFR
 	switch {
-	case dns.CanonicalName(question.Name) != s.zone:
+	case dns.CanonicalName(question.Name) != t.zone.name:
 		return send.code(dns.RcodeNotAuth)
-	case !s.transfers.allow(from.client):
+	case !t.allow(from.client):
 		return send.code(dns.RcodeRefused)
 	case now.signer != nil:
-		return s.refuseSigned(send, from)
+		return t.refuseSigned(send, from)
 	case !now.synced:
 		return send.code(dns.RcodeServerFailure)
 	case from.udp && !incremental: // RFC 5936, section 4.2
@@ -143,25 +141,25 @@ func (s *Server) transfer(send *sender, from origin) error {
 		return send.all(slices.Values([]dns.RR{&now.soa}))
 	}
 	select {
-	case s.transfers.slots <- struct{}{}:
-		defer func() { <-s.transfers.slots }()
+	case t.slots <- struct{}{}:
+		defer func() { <-t.slots }()
 	default:
 		return send.code(dns.RcodeRefused)
 	}
-	if !s.transfers.limit.Allow() {
+	if !t.limit.Allow() {
 		return send.code(dns.RcodeRefused)
 	}
 	client := client{key: send.key.Name, address: from.client}
 	records := now.transferRecords()
 	if serial, ok := askedFrom(send.query); incremental && ok {
-		if changes, ok := s.transfers.journal.incrementsSince(client, serial, now); ok {
+		if changes, ok := t.journal.incrementsSince(client, serial, now); ok {
 			records = changes
 		}
 	}
 	if err := send.all(records); err != nil {
 		return err
 	}
-	s.transfers.journal.noteSent(client, now.soa.Serial)
+	t.journal.noteSent(client, now.soa.Serial)
 	return nil
 }
 
@@ -171,10 +169,10 @@ func (t *Transfers) allow(client netip.Addr) bool {
 }
 
 // refuseSigned returns why a signed zone cannot be had (ADR 32), and logs it now and then.
-func (s *Server) refuseSigned(send *sender, from origin) error {
+func (t *transfers) refuseSigned(send *sender, from origin) error {
 	const why = "the zone is signed while it is asked for, and cannot be transferred"
-	s.transfers.complain.Do(func() {
-		slog.Warn("Transfer refused: "+why+"; run another federation-dns instead", "zone", s.zone, "client", from.client, "key", send.key.Name)
+	t.complain.Do(func() {
+		slog.Warn("Transfer refused: "+why+"; run another federation-dns instead", "zone", t.zone.name, "client", from.client, "key", send.key.Name)
 	})
 	m := new(dns.Msg).SetRcode(send.query, dns.RcodeRefused)
 	if opt := send.query.IsEdns0(); opt != nil {

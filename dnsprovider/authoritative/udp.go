@@ -5,33 +5,24 @@ import (
 	"errors"
 	"net"
 	"runtime"
-	"sync"
 	"time"
-
-	"federation/dnsprovider/contain"
 )
-
-// startUDP answers packets in one goroutine per socket: memory is bounded, and the kernel drops the excess.
-func (s *Server) startUDP(ctx context.Context, running *sync.WaitGroup) {
-	for i, socket := range s.udp {
-		running.Go(func() { contain.Keep(ctx, "udp", func() { s.serveUDP(ctx, socket, s.counters[i]) }) })
-	}
-}
 
 // SpareProcessor makes sure that Go's scheduler has a processor (GOMAXPROCS) beside those of the UDP sockets, which
 // keep theirs as long as packets come without a pause. A program that does more than UDP calls it once.
 func (s *Server) SpareProcessor() {
-	if sockets := len(s.udp); runtime.GOMAXPROCS(0) <= sockets {
+	if sockets := len(s.sockets.udp); runtime.GOMAXPROCS(0) <= sockets {
 		runtime.GOMAXPROCS(sockets + 1)
 	}
 }
 
-func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *counters) {
+// serveUDP answers the packets of one socket, a batch at a time, until it is closed.
+func (a *answering) serveUDP(ctx context.Context, socket *net.UDPConn, counters *counters) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return // closed already
 	}
-	packets, r := newBatch(raw), &responder{service: &s.service, counters: counters, special: s.signedPacket}
+	packets, r := newBatch(raw), &responder{service: &a.service, counters: counters, special: a.signedPacket}
 	for {
 		n, err := packets.receive()
 		if err != nil {
@@ -40,7 +31,7 @@ func (s *Server) serveUDP(ctx context.Context, socket *net.UDPConn, counters *co
 			}
 			return
 		}
-		current, received := s.current.Load(), time.Now()
+		current, received := a.zone.current.Load(), time.Now()
 		r.second = uint32(received.Unix())
 		for i := range n {
 			r.touched += current.names.prefetch(packets.message(i))
