@@ -8,12 +8,8 @@ import (
 	"net/http"
 	"regexp"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
 )
 
@@ -66,43 +62,4 @@ func (k *keeper) identityOfLink() string {
 		return ""
 	}
 	return k.link.identity()
-}
-
-// byUID is the index of Clusters by status.uid.
-const byUID = "uid"
-
-func uidOf(obj any) ([]string, error) {
-	if uid, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "status", "uid"); uid != "" {
-		return []string{uid}, nil
-	}
-	return nil, nil
-}
-
-// othersWith returns the Clusters of other names whose status has the UID. Each version of one is read once, for that takes long, and is asked once a second.
-func (k *keeper) othersWith(uid string) (clusters []*v1beta1.Cluster) {
-	found, err := k.registry.clusters.GetIndexer().ByIndex(byUID, uid)
-	utilruntime.Must(err) // the index is there
-	read := k.others
-	k.others = map[*unstructured.Unstructured]*v1beta1.Cluster{}
-	for _, obj := range found {
-		u := obj.(*unstructured.Unstructured)
-		if u.GetName() == k.name {
-			continue
-		}
-		c := read[u]
-		if c == nil {
-			if c, err = toCluster(u); err != nil {
-				continue
-			}
-		}
-		k.others[u] = c
-		clusters = append(clusters, c)
-	}
-	return clusters
-}
-
-// reportReplaced tells people that another cluster than before answers by a Cluster's name.
-func (k *keeper) reportReplaced(was, is string) {
-	k.registry.options.Recorder.Eventf(k.reference(), corev1.EventTypeWarning, v1beta1.EventClusterReplaced,
-		"it is another cluster than before, or was installed again: its UID was %s and is %s; objects are created there again", was, is)
 }

@@ -1,7 +1,6 @@
 package clusterregistry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/apis/resourceversion"
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/limits"
@@ -69,10 +66,6 @@ func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
 }
-
-// restoredAfter is after how many probes an informer that is behind our own last write is not taken to be late: the federation's store has
-// been restored from a backup, and its revisions begin again below those that we know.
-const restoredAfter = 5
 
 // checkNow has the keeper check at once. It never waits.
 func (k *keeper) checkNow() {
@@ -129,46 +122,6 @@ func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next tim
 	case <-ctx.Done():
 	case <-time.After(time.Until(begin.Add(healthCheckGap))):
 	}
-}
-
-// refresh takes the Cluster from the informer, unless our own last write returned a newer one. It
-// returns false when the Cluster is gone.
-func (k *keeper) refresh(ctx context.Context) bool {
-	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
-	if err != nil || !exists {
-		return false
-	}
-	u := obj.(*unstructured.Unstructured)
-	if k.known != nil && k.known.UID == u.GetUID() {
-		order := cmp.Compare(resourceversion.Of(u), resourceversion.Of(k.known))
-		if k.behind++; order >= 0 {
-			k.behind = 0
-		}
-		if order <= 0 && k.behind < restoredAfter {
-			return true
-		}
-	}
-	k.behind = 0
-	c, err := toCluster(u)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the Cluster")
-		return k.known != nil
-	}
-	if k.known == nil { // the conditions and their dates outlive a restart of the federation
-		k.state = health.Restore(c.Status.Conditions)
-		k.heartbeats.Store(k.state.Heartbeats)
-		k.found = len(c.Status.Conditions) > 0
-	}
-	if hub := k.registry.options.Tunnel; hub != nil && k.known != nil && (k.known.UID != c.UID || !c.IsPull()) {
-		hub.Forget(k.known.UID) // its agents have nothing to do here any more
-	}
-	k.known = c
-	return true
-}
-
-func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
-	c := &v1beta1.Cluster{}
-	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
 }
 
 // checkHealth gathers the evidence of one health check. A cluster that cannot be configured is disconnected first, and so is one that
@@ -266,18 +219,6 @@ func (k *keeper) agentCondition() *v1beta1.ClusterCondition {
 	}
 	c := health.AgentCondition(k.registry.options.Tunnel.Agent(k.known.UID))
 	return &c
-}
-
-func (k *keeper) secret() (*corev1.Secret, error) {
-	ref := k.known.Spec.SecretRef
-	if ref == nil || ref.Name == "" {
-		return nil, errors.New("spec.secretRef.name must name a Secret in namespace " + v1beta1.FederationNamespace)
-	}
-	obj, exists, err := k.registry.secrets.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + ref.Name)
-	if err != nil || !exists {
-		return nil, fmt.Errorf("spec.secretRef.name: there is no Secret %q in namespace %s", ref.Name, v1beta1.FederationNamespace)
-	}
-	return obj.(*corev1.Secret), nil
 }
 
 // connect makes or ends the Member, so that there is one exactly while the cluster is ready.

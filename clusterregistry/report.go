@@ -4,14 +4,9 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
 )
 
@@ -72,64 +67,3 @@ func (k *keeper) writeState(ctx context.Context) error {
 }
 
 func (r *Registry) reports() bool { return r.options.Report == nil || r.options.Report() }
-
-// fieldManager owns what the registry knows of a Cluster. Capacity and failover have others: by server-side apply each
-// leaves the others' conditions and fields alone.
-const fieldManager = "federation-registry"
-
-// learnPastCache reads the Cluster, which is not what the informer has any more.
-func (k *keeper) learnPastCache(ctx context.Context) error {
-	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, k.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	c, err := toCluster(u)
-	if err == nil {
-		k.known = c
-	}
-	return err
-}
-
-// write applies the status to the version of the Cluster that it was decided from, and to no other: a process that reported before may
-// write late.
-func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
-	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
-	if err != nil {
-		return err
-	}
-	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, k.name, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
-		"metadata": map[string]any{"name": k.name, "uid": string(k.known.UID), "resourceVersion": k.known.ResourceVersion}, "status": status,
-	}}, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-	if err != nil {
-		return err
-	}
-	c, err := toCluster(u)
-	if err == nil {
-		k.known = c
-	}
-	return err
-}
-
-func (k *keeper) event(ready *v1beta1.ClusterCondition) {
-	kind := corev1.EventTypeWarning
-	if ready.Status == corev1.ConditionTrue {
-		kind = corev1.EventTypeNormal
-	}
-	k.registry.options.Recorder.Event(k.reference(), kind, ready.Reason, ready.Message)
-}
-
-// tellLacking returns what tells, from any goroutine, what the cluster does not let us see.
-func (k *keeper) tellLacking() func(resource string, err error) {
-	reference, logger := k.reference(), klog.Background().WithValues("cluster", k.name)
-	return func(resource string, err error) {
-		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
-		if k.registry.reports() {
-			k.registry.options.Recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missingPermission(resource, err))
-		}
-	}
-}
-
-func (k *keeper) reference() *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster", Name: k.name, UID: k.known.UID}
-}

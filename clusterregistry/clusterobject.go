@@ -1,0 +1,175 @@
+package clusterregistry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/resourceversion"
+	"federation/clusterregistry/health"
+)
+
+// restoredAfter is after how many probes an informer that is behind our own last write is not taken to be late: the federation's store has
+// been restored from a backup, and its revisions begin again below those that we know.
+const restoredAfter = 5
+
+// refresh takes the Cluster from the informer, unless our own last write returned a newer one. It
+// returns false when the Cluster is gone.
+func (k *keeper) refresh(ctx context.Context) bool {
+	obj, exists, err := k.registry.clusters.GetIndexer().GetByKey(k.name)
+	if err != nil || !exists {
+		return false
+	}
+	u := obj.(*unstructured.Unstructured)
+	if k.known != nil && k.known.UID == u.GetUID() {
+		order := cmp.Compare(resourceversion.Of(u), resourceversion.Of(k.known))
+		if k.behind++; order >= 0 {
+			k.behind = 0
+		}
+		if order <= 0 && k.behind < restoredAfter {
+			return true
+		}
+	}
+	k.behind = 0
+	c, err := toCluster(u)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot read the Cluster")
+		return k.known != nil
+	}
+	if k.known == nil { // the conditions and their dates outlive a restart of the federation
+		k.state = health.Restore(c.Status.Conditions)
+		k.heartbeats.Store(k.state.Heartbeats)
+		k.found = len(c.Status.Conditions) > 0
+	}
+	if hub := k.registry.options.Tunnel; hub != nil && k.known != nil && (k.known.UID != c.UID || !c.IsPull()) {
+		hub.Forget(k.known.UID) // its agents have nothing to do here any more
+	}
+	k.known = c
+	return true
+}
+
+func toCluster(u *unstructured.Unstructured) (*v1beta1.Cluster, error) {
+	c := &v1beta1.Cluster{}
+	return c, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c)
+}
+
+func (k *keeper) secret() (*corev1.Secret, error) {
+	ref := k.known.Spec.SecretRef
+	if ref == nil || ref.Name == "" {
+		return nil, errors.New("spec.secretRef.name must name a Secret in namespace " + v1beta1.FederationNamespace)
+	}
+	obj, exists, err := k.registry.secrets.GetIndexer().GetByKey(v1beta1.FederationNamespace + "/" + ref.Name)
+	if err != nil || !exists {
+		return nil, fmt.Errorf("spec.secretRef.name: there is no Secret %q in namespace %s", ref.Name, v1beta1.FederationNamespace)
+	}
+	return obj.(*corev1.Secret), nil
+}
+
+// fieldManager owns what the registry knows of a Cluster. Capacity and failover have others: by server-side apply each
+// leaves the others' conditions and fields alone.
+const fieldManager = "federation-registry"
+
+// learnPastCache reads the Cluster, which is not what the informer has any more.
+func (k *keeper) learnPastCache(ctx context.Context) error {
+	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	c, err := toCluster(u)
+	if err == nil {
+		k.known = c
+	}
+	return err
+}
+
+// write applies the status to the version of the Cluster that it was decided from, and to no other: a process that reported before may
+// write late.
+func (k *keeper) write(ctx context.Context, s v1beta1.ClusterStatus) error {
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		return err
+	}
+	u, err := k.registry.dynamic.Resource(v1beta1.ClustersResource).ApplyStatus(ctx, k.name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster",
+		"metadata": map[string]any{"name": k.name, "uid": string(k.known.UID), "resourceVersion": k.known.ResourceVersion}, "status": status,
+	}}, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err != nil {
+		return err
+	}
+	c, err := toCluster(u)
+	if err == nil {
+		k.known = c
+	}
+	return err
+}
+
+// byUID is the index of Clusters by status.uid.
+const byUID = "uid"
+
+func uidOf(obj any) ([]string, error) {
+	if uid, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "status", "uid"); uid != "" {
+		return []string{uid}, nil
+	}
+	return nil, nil
+}
+
+// othersWith returns the Clusters of other names whose status has the UID. Each version of one is read once, for that takes long, and is asked once a second.
+func (k *keeper) othersWith(uid string) (clusters []*v1beta1.Cluster) {
+	found, err := k.registry.clusters.GetIndexer().ByIndex(byUID, uid)
+	utilruntime.Must(err) // the index is there
+	read := k.others
+	k.others = map[*unstructured.Unstructured]*v1beta1.Cluster{}
+	for _, obj := range found {
+		u := obj.(*unstructured.Unstructured)
+		if u.GetName() == k.name {
+			continue
+		}
+		c := read[u]
+		if c == nil {
+			if c, err = toCluster(u); err != nil {
+				continue
+			}
+		}
+		k.others[u] = c
+		clusters = append(clusters, c)
+	}
+	return clusters
+}
+
+// reportReplaced tells people that another cluster than before answers by a Cluster's name.
+func (k *keeper) reportReplaced(was, is string) {
+	k.registry.options.Recorder.Eventf(k.reference(), corev1.EventTypeWarning, v1beta1.EventClusterReplaced,
+		"it is another cluster than before, or was installed again: its UID was %s and is %s; objects are created there again", was, is)
+}
+
+func (k *keeper) event(ready *v1beta1.ClusterCondition) {
+	kind := corev1.EventTypeWarning
+	if ready.Status == corev1.ConditionTrue {
+		kind = corev1.EventTypeNormal
+	}
+	k.registry.options.Recorder.Event(k.reference(), kind, ready.Reason, ready.Message)
+}
+
+// tellLacking returns what tells, from any goroutine, what the cluster does not let us see.
+func (k *keeper) tellLacking() func(resource string, err error) {
+	reference, logger := k.reference(), klog.Background().WithValues("cluster", k.name)
+	return func(resource string, err error) {
+		logger.Info("The cluster refuses a list or a watch", "resource", resource, "err", err)
+		if k.registry.reports() {
+			k.registry.options.Recorder.Event(reference, corev1.EventTypeWarning, "MissingPermissions", missingPermission(resource, err))
+		}
+	}
+}
+
+func (k *keeper) reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: "Cluster", Name: k.name, UID: k.known.UID}
+}
