@@ -3,6 +3,7 @@ package clusterregistry
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,7 +24,7 @@ func (r *Registry) Blackholed() (clusters []string) {
 	defer r.mu.RUnlock()
 	now := time.Now()
 	for name, k := range r.keepers {
-		if until := k.dark.Load(); until != nil && now.Before(*until) {
+		if until := k.blackhole.until.Load(); until != nil && now.Before(*until) {
 			clusters = append(clusters, name)
 		}
 	}
@@ -34,60 +35,68 @@ func (r *Registry) Blackholed() (clusters []string) {
 // passOnWithin is how young a renewal by a drill must be to be passed on: so nobody is blackholed for much longer than a drill asks for it.
 const passOnWithin = 2 * isolation.Renew
 
+// blackhole is what a drill asks of a cluster's node agents, and whether they do it. All fields but until belong to the keeper's goroutine.
+type blackhole struct {
+	passedOn  time.Time                 // the renewal by a drill that was passed on to the node agents last
+	releaseBy time.Time                 // until then their Lease may be held, and is to be released
+	sought    bool                      // it is known whether the Lease of the drill under way is held
+	until     atomic.Pointer[time.Time] // until then they drop what comes from outside; nil: they do not
+}
+
 // forwardBlackhole passes on to the node agents what a drill asks of them, past the barrier: each renewal, and that it is over. The process that reports does
 // it; another one takes it to be done.
 func (k *keeper) forwardBlackhole(ctx context.Context) {
-	now := time.Now()
+	if k.link == nil {
+		return
+	}
+	now, lease := time.Now(), agentLease{k.link, k.registry.options.Timeout}
 	k.registry.mu.RLock()
 	asked := k.registry.isolation.Blackhole(k.name, now)
 	k.registry.mu.RUnlock()
-	switch {
-	case k.link == nil:
+	switch reports := k.registry.reports(); {
+	case !reports && asked.Drill == "":
+		k.blackhole.sought = false
+		k.blackhole.until.Store(nil)
+	case !reports:
+		k.blackhole.until.Store(&asked.Until)
 	case asked.Drill == "":
-		k.endBlackhole(ctx, now)
-	case !k.registry.reports():
-		k.dark.Store(&asked.Until)
+		k.blackhole.end(ctx, lease, k.cluster.known.Drill() != nil, now)
 	default:
-		k.renewBlackhole(ctx, asked, now)
+		k.blackhole.renew(ctx, lease, asked, now)
 	}
 }
 
-func (k *keeper) renewBlackhole(ctx context.Context, asked isolation.Blackhole, now time.Time) {
-	if asked.Found && k.passedOn.IsZero() { // another process, or the one before, has renewed it
-		k.dark.Store(&asked.Until)
+func (b *blackhole) renew(ctx context.Context, of agentLease, asked isolation.Blackhole, now time.Time) {
+	if asked.Found && b.passedOn.IsZero() { // another process, or the one before, has renewed it
+		b.until.Store(&asked.Until)
 	}
-	if asked.Renewed.Equal(k.passedOn) || asked.Until.Sub(now) < isolation.Lasts-passOnWithin {
+	if asked.Renewed.Equal(b.passedOn) || asked.Until.Sub(now) < isolation.Lasts-passOnWithin {
 		return
 	}
 	until := now.Add(isolation.Lasts)
-	k.sought, k.releaseBy = true, until
-	err := k.changeLease(ctx, func(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	b.sought, b.releaseBy = true, until
+	err := of.change(ctx, func(lease *coordinationv1.Lease) *coordinationv1.Lease {
 		return isolation.RenewedLease(lease, asked.Drill, now)
 	})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "The Lease that has node agents drop what comes from outside cannot be renewed")
 		return
 	}
-	k.passedOn = asked.Renewed
-	k.dark.Store(&until)
+	b.passedOn = asked.Renewed
+	b.until.Store(&until)
 }
 
-// endBlackhole tells node agents that a drill is over. Where that fails for as long as they would go on, it is over by itself.
-func (k *keeper) endBlackhole(ctx context.Context, now time.Time) {
-	if !k.registry.reports() {
-		k.sought = false
-		k.dark.Store(nil)
+// end tells node agents that a drill is over. Where that fails for as long as they would go on, it is over by itself. drilled: a drill still has the
+// cluster out.
+func (b *blackhole) end(ctx context.Context, of agentLease, drilled bool, now time.Time) {
+	if drilled && !b.sought { // who renewed it may have died
+		b.releaseBy = now.Add(isolation.Lasts)
+	}
+	b.sought = drilled
+	if !now.Before(b.releaseBy) {
 		return
 	}
-	drilled := k.known.Drill() != nil
-	if drilled && !k.sought { // who renewed it may have died
-		k.releaseBy = now.Add(isolation.Lasts)
-	}
-	k.sought = drilled
-	if !now.Before(k.releaseBy) {
-		return
-	}
-	err := k.changeLease(ctx, func(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	err := of.change(ctx, func(lease *coordinationv1.Lease) *coordinationv1.Lease {
 		if lease.Spec.HolderIdentity == nil {
 			return nil
 		}
@@ -96,17 +105,23 @@ func (k *keeper) endBlackhole(ctx context.Context, now time.Time) {
 		return free
 	})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // where joining gave no right to it, nobody has held it
-		k.releaseBy = time.Time{}
-		k.dark.Store(nil)
+		b.releaseBy = time.Time{}
+		b.until.Store(nil)
 	}
 }
 
-// changeLease changes the Lease of the member's node agents, past the barrier of a drill; to nil: it stays as it is.
-func (k *keeper) changeLease(ctx context.Context, change func(*coordinationv1.Lease) *coordinationv1.Lease) error {
-	ctx, cancel := context.WithTimeout(ctx, k.registry.options.Timeout)
+// agentLease is the Lease of a member's node agents, past the barrier of a drill.
+type agentLease struct {
+	link    *link
+	timeout time.Duration
+}
+
+// change changes it; to nil: it stays as it is.
+func (a agentLease) change(ctx context.Context, change func(*coordinationv1.Lease) *coordinationv1.Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	defer utilnet.CloseIdleConnectionsFor(k.link.behind.Transport)
-	client, err := coordinationclient.NewForConfigAndClient(k.link.config, k.link.behind)
+	defer utilnet.CloseIdleConnectionsFor(a.link.behind.Transport)
+	client, err := coordinationclient.NewForConfigAndClient(a.link.config, a.link.behind)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package clusterregistry
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,67 +18,106 @@ import (
 // listenEvery is the time between two reads of the Leases of nodes that are waited for.
 const listenEvery = time.Second
 
-// awaitHeartbeats waits, in the background, for the nodes of a member that was away, if they are silent (ADR 56). It goes on with a
-// wait that the end of the Member before, or of the federation, has cut off.
-func (k *keeper) awaitHeartbeats(m *Member) {
-	cut, since := k.heartbeats.Load(), metav1.Now()
-	if cut != nil && !k.away {
-		since = cut.LastTransitionTime
+// heartbeats says whether the nodes of a member that was away are waited for, if they are silent (ADR 56).
+type heartbeats struct {
+	away  bool // it was not ready before, and has no Member since
+	found bool // it had joined before this process started, and has had no Member since
+	// stale is NodeHeartbeatsStale, while nodes are waited for; it outlives the Member. heard: it is known whether they are. Any goroutine may read both.
+	stale atomic.Pointer[v1beta1.ClusterCondition]
+	heard atomic.Bool
+	// changed is called, from any goroutine, when the nodes are waited for no more.
+	changed func()
+}
+
+// restore takes up what the Cluster says when this process begins.
+func (h *heartbeats) restore(conditions []v1beta1.ClusterCondition, stale *v1beta1.ClusterCondition) {
+	h.found = len(conditions) > 0
+	h.stale.Store(stale)
+}
+
+// needed reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is
+// not known whether it was away: nobody may have been able to write that.
+func (h *heartbeats) needed() bool { return h.away || h.found || h.stale.Load() != nil }
+
+// silent reports whether the nodes have not been heard of yet, as far as is known. Any goroutine may ask.
+func (h *heartbeats) silent() bool { return !h.heard.Load() || h.stale.Load() != nil }
+
+// connecting begins a Member.
+func (h *heartbeats) connecting() { h.heard.Store(!h.needed()) }
+
+// connected waits, in the background, for the nodes of a Member that was away, if they are silent. It goes on with a
+// wait that the end of the Member before, or of the federation, has cut off. A read may take timeout.
+func (h *heartbeats) connected(m *Member, timeout time.Duration) {
+	if h.needed() {
+		cut, since := h.stale.Load(), metav1.Now()
+		if cut != nil && !h.away {
+			since = cut.LastTransitionTime
+		}
+		w := &nodeWait{m, timeout, health.NewHeartbeatTracker(since.Time, cut != nil)}
+		stale := w.read(since)
+		h.stale.Store(stale)
+		if stale != nil {
+			go supervisor.Keep(m.ctx, "registry", func(context.Context) { h.keepListening(w, stale) })
+		}
+		h.away, h.found = false, false
 	}
-	s := health.NewHeartbeatTracker(since.Time, cut != nil)
-	said := k.readHeartbeats(m, s, since)
-	k.heartbeats.Store(said)
-	if said != nil {
-		go supervisor.Keep(m.ctx, "registry", func(context.Context) { k.keepListening(m, s, said) })
-	}
+	h.heard.Store(true)
 }
 
 // keepListening ends when the nodes are waited for no more, or for another Member.
-func (k *keeper) keepListening(m *Member, s *health.HeartbeatTracker, said *v1beta1.ClusterCondition) {
+func (h *heartbeats) keepListening(w *nodeWait, said *v1beta1.ClusterCondition) {
 	tick := time.NewTicker(listenEvery)
 	defer tick.Stop()
 	for said != nil {
 		select {
-		case <-m.ctx.Done():
+		case <-w.member.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		heard := k.readHeartbeats(m, s, said.LastTransitionTime)
-		if !k.heartbeats.CompareAndSwap(said, heard) {
+		heard := w.read(said.LastTransitionTime)
+		if !h.stale.CompareAndSwap(said, heard) {
 			return
 		}
 		said = heard
 	}
-	k.checkNow() // to report it
+	h.changed() // to report it
 }
 
-// readHeartbeats reads once, and returns what is to be said then; nil: the nodes are waited for no more.
-func (k *keeper) readHeartbeats(m *Member, s *health.HeartbeatTracker, since metav1.Time) *v1beta1.ClusterCondition {
-	renewed, err := k.renewals(m)
-	if apierrors.IsForbidden(err) {
-		m.lacks("leases.coordination.k8s.io", err)
+// condition returns what the Cluster's status is to say of its nodes; nil: nothing.
+func (h *heartbeats) condition(ready bool) *v1beta1.ClusterCondition {
+	if !ready {
 		return nil
 	}
-	if s.Observe(renewed, time.Now()) {
+	return h.stale.Load()
+}
+
+// nodeWait waits for the nodes of one Member.
+type nodeWait struct {
+	member  *Member
+	timeout time.Duration
+	tracker *health.HeartbeatTracker
+}
+
+// read reads once, and returns what is to be said then; nil: the nodes are waited for no more.
+func (w *nodeWait) read(since metav1.Time) *v1beta1.ClusterCondition {
+	renewed, err := w.renewals()
+	if apierrors.IsForbidden(err) {
+		w.member.lacks("leases.coordination.k8s.io", err)
+		return nil
+	}
+	if w.tracker.Observe(renewed, time.Now()) {
 		return nil
 	}
 	return &v1beta1.ClusterCondition{
 		Type: v1beta1.ClusterNodeHeartbeatsStale, Status: corev1.ConditionTrue, Reason: v1beta1.ReasonLeasesNotRenewed,
-		Message: s.String(), LastTransitionTime: since, LastProbeTime: since,
+		Message: w.tracker.String(), LastTransitionTime: since, LastProbeTime: since,
 	}
-}
-
-// heartbeatsCondition returns what the Cluster's status is to say of its nodes; nil: nothing.
-func (k *keeper) heartbeatsCondition() *v1beta1.ClusterCondition {
-	if !k.state.Ready() {
-		return nil
-	}
-	return k.heartbeats.Load()
 }
 
 // renewals are the times at which the nodes' Leases were last renewed; nil with an error.
-func (k *keeper) renewals(m *Member) (map[string]time.Time, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, k.registry.options.Timeout)
+func (w *nodeWait) renewals() (map[string]time.Time, error) {
+	m := w.member
+	ctx, cancel := context.WithTimeout(m.ctx, w.timeout)
 	defer cancel()
 	leases, err := m.Core.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

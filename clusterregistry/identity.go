@@ -50,8 +50,8 @@ func (k *keeper) checkIdentity(ctx context.Context, found health.Evidence) healt
 			found = health.Evidence{Answer: health.Unhealthy, Detail: "namespace " + metav1.NamespaceSystem + " cannot be read: " + failureCause(err)}
 		}
 	}
-	k.state.UID = cmp.Or(k.identityOfLink(), k.known.Status.UID)
-	if used := health.DuplicateOf(k.known, k.state.UID, k.othersWith(k.state.UID)); used != "" {
+	k.state.UID = cmp.Or(k.identityOfLink(), k.cluster.known.Status.UID)
+	if used := health.DuplicateOf(k.cluster.known, k.state.UID, k.cluster.othersWith(k.state.UID)); used != "" {
 		return health.DuplicateEvidence(used, k.state.UID)
 	}
 	return found

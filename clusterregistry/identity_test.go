@@ -47,7 +47,7 @@ func TestAnAliasIsNotConnected(t *testing.T) {
 
 // TestEachVersionOfAnAliasIsReadOnce: it is asked for once a second, and a Cluster can be large.
 func TestEachVersionOfAnAliasIsReadOnce(t *testing.T) {
-	k := &keeper{name: "new", registry: newRegistry(Options{}, nil, nil, nil)}
+	k := &clusterObject{name: "new", registry: newRegistry(Options{}, nil, nil, nil)}
 	store := func(name, uid, version string) {
 		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"uid": uid}}}
 		u.SetName(name)

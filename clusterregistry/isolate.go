@@ -3,6 +3,7 @@ package clusterregistry
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -34,7 +35,7 @@ func (r *Registry) DeadBehind() (clusters []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for name, k := range r.keepers {
-		if k.unanswered.Load() >= deadAfter {
+		if k.behind.unanswered.Load() >= deadAfter {
 			clusters = append(clusters, name)
 		}
 	}
@@ -91,22 +92,28 @@ func (r *Registry) isolate(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
+// behindBarrier is what checks past the barrier of a drill found.
+type behindBarrier struct {
+	looked     time.Time
+	unanswered atomic.Int32 // that found nothing, in a row; any goroutine may read it
+}
+
 // checkBehind notes, of a cluster that is isolated and judged lost for that, whether it is there.
 func (k *keeper) checkBehind(ctx context.Context) {
 	as, _ := k.barrier.state()
 	if as == "" || k.link == nil || k.state.Ready() || !k.registry.reports() {
 		if as == "" {
-			k.unanswered.Store(0)
+			k.behind.unanswered.Store(0)
 		}
 		return
 	}
-	if time.Since(k.lookedBehind) < behindEvery {
+	if time.Since(k.behind.looked) < behindEvery {
 		return
 	}
-	k.lookedBehind = time.Now()
+	k.behind.looked = time.Now()
 	if k.link.checkBehind(ctx, k.registry.options.Timeout) {
-		k.unanswered.Store(0)
+		k.behind.unanswered.Store(0)
 	} else if ctx.Err() == nil {
-		k.unanswered.Add(1)
+		k.behind.unanswered.Add(1)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -27,32 +26,21 @@ type keeper struct {
 	stop     context.CancelFunc
 	wake     chan struct{}
 
-	known       *v1beta1.Cluster // the newest that the federation told us
-	behind      int              // probes in a row at which the informer had an older one
+	cluster     clusterObject
 	state       health.State
-	others      map[*unstructured.Unstructured]*v1beta1.Cluster // of other names that are the same cluster, as read from the informer
 	link        *link
 	fingerprint string
 	secretRead  string // resource versions that the link was made from
 	unconfirmed bool   // address or credential have changed, or the cluster has joined again, and no good check since is written
 	joined      string // v1beta1.JoinAnnotation of the join that the link is of
 	member      *Member
-	away        bool // it was not ready before, and has no Member since
-	found       bool // it had joined before this process started, and has had no Member since
 	inventory   atomic.Pointer[health.Inventory]
 	penalty     penalty
 	barrier     barrier // of a drill
 	probed      atomic.Pointer[Probe]
-	heartbeats  atomic.Pointer[v1beta1.ClusterCondition] // NodeHeartbeatsStale, while nodes are waited for; it outlives the Member
-	heard       atomic.Bool                              // it is known whether nodes are waited for
-
-	passedOn  time.Time                 // the renewal by a drill that was passed on to the node agents last
-	releaseBy time.Time                 // until then their Lease may be held, and is to be released
-	sought    bool                      // it is known whether the Lease of the drill under way is held
-	dark      atomic.Pointer[time.Time] // until then they drop what comes from outside; nil: they do not
-
-	lookedBehind time.Time
-	unanswered   atomic.Int32 // checks past the barrier that found nothing, in a row
+	heartbeats  heartbeats
+	blackhole   blackhole
+	behind      behindBarrier
 }
 
 // healthCheckGap is the least time between two checks, however often something wakes us.
@@ -61,7 +49,8 @@ const healthCheckGap = 100 * time.Millisecond
 // startKeeper is called with the registry locked.
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
-	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1)}
+	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1), cluster: clusterObject{registry: r, name: name}}
+	k.heartbeats.changed = k.checkNow
 	k.barrier.set(r.isolation.ModeOf(name, time.Now()))
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
 	return k
@@ -80,8 +69,8 @@ var errUnjoined = errors.New("the cluster has left the federation")
 func (k *keeper) run(ctx context.Context) {
 	defer func() {
 		k.disconnect(errUnjoined)
-		if hub := k.registry.options.Tunnel; hub != nil && k.known != nil {
-			hub.Forget(k.known.UID)
+		if hub := k.registry.options.Tunnel; hub != nil && k.cluster.known != nil {
+			hub.Forget(k.cluster.known.UID)
 		}
 		forgetMetrics(k.name)
 	}()
@@ -95,13 +84,13 @@ func (k *keeper) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		k.away = k.away || len(k.state.Conditions) > 0 && !k.state.Ready()
+		k.heartbeats.away = k.heartbeats.away || len(k.state.Conditions) > 0 && !k.state.Ready()
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
-		k.observeState(verdict.Transition)
+		observeState(k.cluster.known, k.state.Ready(), verdict.Transition)
 		k.connect(ctx)
-		k.state.Heartbeats, k.state.Agent = k.heartbeatsCondition(), k.agentCondition()
+		k.state.Heartbeats, k.state.Agent = k.heartbeats.condition(k.state.Ready()), k.agentCondition()
 		k.report(ctx, verdict)
 		k.checkBehind(ctx)
 		k.waitForNextCheck(ctx, begin, verdict.Next)
@@ -124,6 +113,23 @@ func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next tim
 	}
 }
 
+// refresh brings the Cluster up to date, and returns false when it is gone.
+func (k *keeper) refresh(ctx context.Context) bool {
+	was := k.cluster.known
+	if !k.cluster.refresh(ctx) {
+		return false
+	}
+	is := k.cluster.known
+	if was == nil { // the conditions and their dates outlive a restart of the federation
+		k.state = health.Restore(is.Status.Conditions)
+		k.heartbeats.restore(is.Status.Conditions, k.state.Heartbeats)
+	}
+	if hub := k.registry.options.Tunnel; hub != nil && was != nil && was != is && (was.UID != is.UID || !is.IsPull()) {
+		hub.Forget(was.UID) // its agents have nothing to do here any more
+	}
+	return true
+}
+
 // checkHealth gathers the evidence of one health check. A cluster that cannot be configured is disconnected first, and so is one that
 // misbehaved.
 func (k *keeper) checkHealth(ctx context.Context) health.Evidence {
@@ -135,24 +141,24 @@ func (k *keeper) checkHealth(ctx context.Context) health.Evidence {
 		k.dropLink(err)
 		return health.Evidence{Answer: health.Misconfigured, Detail: err.Error()}
 	}
-	defer k.observeHealthCheck(time.Now())
+	defer observeHealthCheck(k.name, time.Now())
 	return k.link.checkHealth(ctx, k.registry.options.Timeout)
 }
 
 // updateLink makes a new link where address or credential changed, and hands it a changed token.
 func (k *keeper) updateLink() error {
-	if k.known.IsPull() {
+	if k.cluster.known.IsPull() {
 		return k.updateLinkToAgent()
 	}
-	secret, err := k.secret()
+	secret, err := k.cluster.secret()
 	if err != nil {
 		return err
 	}
-	read := fmt.Sprintf("%s %s %s", k.known.UID, k.known.ResourceVersion, secret.ResourceVersion)
+	read := fmt.Sprintf("%s %s %s", k.cluster.known.UID, k.cluster.known.ResourceVersion, secret.ResourceVersion)
 	if k.link != nil && read == k.secretRead {
 		return nil
 	}
-	config, token, err := credential.Config(k.known, secret, k.registry.local)
+	config, token, err := credential.Config(k.cluster.known, secret, k.registry.local)
 	if err != nil {
 		return err
 	}
@@ -179,7 +185,7 @@ func (k *keeper) updateLinkToAgent() error {
 	}
 	k.secretRead = ""
 	first := k.link == nil
-	err := k.linkBy(credential.ThroughAgent(k.known.UID, hub.Dial), "")
+	err := k.linkBy(credential.ThroughAgent(k.cluster.known.UID, hub.Dial), "")
 	k.noteJoin(first, nil)
 	return err
 }
@@ -187,7 +193,7 @@ func (k *keeper) updateLinkToAgent() error {
 // noteJoin has the first good check since a join be written. first: there was no link before. secret is nil where the Cluster has none. As long as it is of
 // another join than the Cluster, not all that was written is known here.
 func (k *keeper) noteJoin(first bool, secret *corev1.Secret) {
-	join := k.known.Annotations[v1beta1.JoinAnnotation]
+	join := k.cluster.known.Annotations[v1beta1.JoinAnnotation]
 	if secret != nil && secret.Annotations[v1beta1.JoinAnnotation] != "" && secret.Annotations[v1beta1.JoinAnnotation] != join {
 		k.unconfirmed = false
 		return
@@ -214,10 +220,10 @@ func (k *keeper) linkBy(config *rest.Config, token string) error {
 
 // agentCondition says whether the agent of a cluster is connected to this process; nil where it has none.
 func (k *keeper) agentCondition() *v1beta1.ClusterCondition {
-	if !k.known.IsPull() || k.registry.options.Tunnel == nil {
+	if !k.cluster.known.IsPull() || k.registry.options.Tunnel == nil {
 		return nil
 	}
-	c := health.AgentCondition(k.registry.options.Tunnel.Agent(k.known.UID))
+	c := health.AgentCondition(k.registry.options.Tunnel.Agent(k.cluster.known.UID))
 	return &c
 }
 
@@ -243,18 +249,10 @@ func (k *keeper) connect(ctx context.Context) {
 	}
 	k.member = m
 	klog.FromContext(ctx).V(1).Info("Connected")
-	if k.needsHeartbeats() {
-		k.awaitHeartbeats(m)
-		k.away, k.found = false, false
-	}
-	k.heard.Store(true)
+	k.heartbeats.connected(m, k.registry.options.Timeout)
 	k.keepInventory(m, k.link)
-	go supervisor.Keep(m.ctx, "registry", (&tokenKeeper{k.registry, k.name, k.link, k.reference()}).run)
+	go supervisor.Keep(m.ctx, "registry", (&tokenKeeper{k.registry, k.name, k.link, k.cluster.reference()}).run)
 }
-
-// needsHeartbeats reports whether it has to be found out if the nodes of a cluster that is taken up are silent. Of a cluster that a process finds it is
-// not known whether it was away: nobody may have been able to write that.
-func (k *keeper) needsHeartbeats() bool { return k.away || k.found || k.heartbeats.Load() != nil }
 
 // engage makes a Member, presents it, and lets its informers run.
 func (k *keeper) engage(ctx context.Context) (*Member, error) {
@@ -262,9 +260,9 @@ func (k *keeper) engage(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.lacks = k.tellLacking()
-	k.heard.Store(!k.needsHeartbeats())
-	m.silent = func() bool { return !k.heard.Load() || k.heartbeats.Load() != nil }
+	m.lacks = k.cluster.tellLacking()
+	k.heartbeats.connecting()
+	m.silent = k.heartbeats.silent
 	for _, f := range k.registry.announce(m) {
 		if err := f.engage(m); err != nil {
 			k.registry.forget(m)

@@ -36,25 +36,25 @@ func registerMetrics() {
 	register.Do(func() { legacyregistry.MustRegister(readyGauge, healthCheckSeconds, transitions, conditionGauge) })
 }
 
-func (k *keeper) observeHealthCheck(begin time.Time) {
-	healthCheckSeconds.WithLabelValues(k.name).Observe(time.Since(begin).Seconds())
+func observeHealthCheck(cluster string, begin time.Time) {
+	healthCheckSeconds.WithLabelValues(cluster).Observe(time.Since(begin).Seconds())
 }
 
-func (k *keeper) observeState(transition *v1beta1.ClusterCondition) {
-	ready := 0.0
-	if k.state.Ready() {
-		ready = 1
+func observeState(c *v1beta1.Cluster, ready bool, transition *v1beta1.ClusterCondition) {
+	gauge := 0.0
+	if ready {
+		gauge = 1
 	}
-	readyGauge.WithLabelValues(k.name).Set(ready)
+	readyGauge.WithLabelValues(c.Name).Set(gauge)
 	for _, t := range []v1beta1.ClusterConditionType{v1beta1.ClusterDeletionsPendingApproval, v1beta1.ClusterFencesMissing} {
-		if c := k.known.Condition(t); c != nil && c.Status == corev1.ConditionTrue {
-			conditionGauge.WithLabelValues(k.name, string(t)).Set(1)
+		if is := c.Condition(t); is != nil && is.Status == corev1.ConditionTrue {
+			conditionGauge.WithLabelValues(c.Name, string(t)).Set(1)
 		} else {
-			conditionGauge.Delete(map[string]string{"cluster": k.name, "type": string(t)})
+			conditionGauge.Delete(map[string]string{"cluster": c.Name, "type": string(t)})
 		}
 	}
 	if transition != nil {
-		transitions.WithLabelValues(k.name, string(transition.Status), transition.Reason).Inc()
+		transitions.WithLabelValues(c.Name, string(transition.Status), transition.Reason).Inc()
 	}
 }
 

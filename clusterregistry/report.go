@@ -22,18 +22,18 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 		return // another process does
 	}
 	if t := v.Transition; t != nil {
-		k.event(t)
+		k.cluster.event(t)
 		klog.FromContext(ctx).Info("Cluster changed", "ready", t.Status, "reason", t.Reason, "message", t.Message)
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	err := k.writeState(ctx)
 	for tries := 1; apierrors.IsConflict(err); tries++ {
-		decidedFrom := k.known
-		if err = k.learnPastCache(ctx); err != nil {
+		decidedFrom := k.cluster.known
+		if err = k.cluster.learnPastCache(ctx); err != nil {
 			break
 		}
-		if tries == reportTries || !health.StillHolds(decidedFrom, k.known) || !k.registry.reports() {
+		if tries == reportTries || !health.StillHolds(decidedFrom, k.cluster.known) || !k.registry.reports() {
 			k.checkNow()
 			break
 		}
@@ -50,18 +50,18 @@ const reportTries = 3
 // writeState writes what is known of the cluster where the Cluster's status differs, and the time of the first good check with another address or
 // credential: whoever changed them waits for that.
 func (k *keeper) writeState(ctx context.Context) error {
-	status, changed := health.Report(k.known.Status, k.known.Spec.Topology, k.state, k.inventory.Load())
-	confirms := k.unconfirmed && k.state.Failures == 0 && health.CheckedLater(status, k.known.Status)
+	status, changed := health.Report(k.cluster.known.Status, k.cluster.known.Spec.Topology, k.state, k.inventory.Load())
+	confirms := k.unconfirmed && k.state.Failures == 0 && health.CheckedLater(status, k.cluster.known.Status)
 	if !changed && !confirms {
 		return nil
 	}
-	was := k.known.Status.UID
-	err := k.write(ctx, status)
+	was := k.cluster.known.Status.UID
+	err := k.cluster.write(ctx, status)
 	if err == nil && confirms {
 		k.unconfirmed = false
 	}
 	if err == nil && was != "" && status.UID != was {
-		k.reportReplaced(was, status.UID)
+		k.cluster.reportReplaced(was, status.UID)
 	}
 	return err
 }
