@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
 )
 
@@ -117,136 +116,10 @@ func (d *deciding) keepFinishedJob() {
 	}
 }
 
-// findCandidates finds the selected clusters, and what each may have.
-func (d *deciding) findCandidates() {
-	d.demand = apportion.Demand{}
-	if d.o.Divided && d.w.Ledger.Limits() {
-		d.demand = d.w.Ledger.Demand(d.o.Requests())
-	}
-	d.gather()
-	d.seats = make([]candidate, 0, len(d.w.Clusters))
-	for i, c := range d.w.Clusters {
-		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
-			d.explain(c.Name, why)
-			continue
-		}
-		d.seats = append(d.seats, candidate{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
-		s := &d.seats[len(d.seats)-1]
-		if why := d.keepsApart(s); why != "" {
-			d.seats = d.seats[:len(d.seats)-1]
-			d.explain(c.Name, why)
-			continue
-		}
-		d.applyConstraints(s)
-		if d.o.Divided {
-			d.applyCapacity(s)
-		} else {
-			d.enterOrStay(s)
-		}
-		if s.until > 0 && (d.result.LookAgain == 0 || s.until < d.result.LookAgain) {
-			d.result.LookAgain = s.until
-		}
-		d.introduceCandidate(s)
-	}
-	d.addDepartedClusters()
-	d.keepStranded()
-}
-
-// keepStranded lets all clusters keep what they have if none can be used.
-func (d *deciding) keepStranded() {
-	if slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == usable }) {
-		return
-	}
-	d.stranded = true
-	for i := range d.seats {
-		if d.seats[i].use == out {
-			d.result.Stranded += d.seats[i].last
-		}
-		d.seats[i].use = min(d.seats[i].use, keeps)
-	}
-}
-
-func (d *deciding) introduceCandidate(s *candidate) {
-	if d.quiet {
-		return
-	}
-	for _, why := range append(d.wants.selected(s.cluster), d.tolerated(s.cluster)...) {
-		d.explain(s.cluster.Name, why)
-	}
-	if d.with != nil && slices.Contains(d.with.clusters, s.cluster.Name) {
-		d.explain(s.cluster.Name, d.isTogether())
-	}
-	if s.because != "" {
-		d.explain(s.cluster.Name, s.because)
-	}
-	if s.stuck > s.unmade {
-		d.explain(s.cluster.Name, withWords(phrase.Subject(s.stuck-s.unmade, "pod", "there has", "there have")+" been unschedulable", s.says))
-	}
-	if s.unmade > 0 {
-		d.explain(s.cluster.Name, phrase.Count(s.unmade, "pod")+" cannot be created there")
-	}
-}
-
-// withWords appends the cluster's own message to a reason.
-func withWords(reason, says string) string {
-	if says == "" {
-		return reason
-	}
-	return reason + ": " + says
-}
-
 func (d *deciding) explain(cluster, why string) {
 	if !d.quiet {
 		d.reasons[cluster] = append(d.reasons[cluster], why)
 	}
-}
-
-// setResult makes a plan the decision.
-func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
-	p := &d.result.Placement
-	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
-	if d.o.Divided {
-		p.Inputs = d.wants.inputs
-	}
-	p.Policy = d.wants.policyName()
-	if len(home) > 0 {
-		p.Home = home
-	}
-	d.result.KeepsReplicas = d.o.Divided && !d.wants.preferences.Rebalance && slices.ContainsFunc(d.seats, d.keepsReplicas)
-	for i := range d.seats {
-		switch s := &d.seats[i]; {
-		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
-			delete(p.Overflow, s.cluster.Name)
-		case p.Overflow[s.cluster.Name] == 0 && d.capacityUnproven(s):
-			p.Overflow[s.cluster.Name] = 1
-		}
-	}
-	if len(p.Overflow) == 0 {
-		p.Overflow = nil
-	}
-	if !d.quiet {
-		for name, why := range r.Reasons {
-			d.reasons[name] = append(d.reasons[name], why...)
-		}
-	}
-}
-
-// keepsReplicas reports whether a cluster keeps some of what it had beyond its minimum.
-func (d *deciding) keepsReplicas(s candidate) bool {
-	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
-	return min(s.last, d.result.Placement.Clusters[s.cluster.Name]) > p.MinReplicas
-}
-
-// capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
-// there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
-// kept.
-func (d *deciding) capacityUnproven(s *candidate) bool {
-	n := d.result.Placement.Clusters[s.cluster.Name]
-	if s.stuck == 0 || !s.capacityStale || n >= d.o.Replicas || d.o.Whole {
-		return false
-	}
-	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
-	return (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
 }
 
 // conclude compares the decision with the last one, and says what changed and why.

@@ -106,6 +106,54 @@ func (d *deciding) candidates(r apportion.Request, seats []*candidate) []apporti
 	return out
 }
 
+// setResult makes a plan the decision.
+func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
+	p := &d.result.Placement
+	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
+	if d.o.Divided {
+		p.Inputs = d.wants.inputs
+	}
+	p.Policy = d.wants.policyName()
+	if len(home) > 0 {
+		p.Home = home
+	}
+	d.result.KeepsReplicas = d.o.Divided && !d.wants.preferences.Rebalance && slices.ContainsFunc(d.seats, d.keepsReplicas)
+	for i := range d.seats {
+		switch s := &d.seats[i]; {
+		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
+			delete(p.Overflow, s.cluster.Name)
+		case p.Overflow[s.cluster.Name] == 0 && d.capacityUnproven(s):
+			p.Overflow[s.cluster.Name] = 1
+		}
+	}
+	if len(p.Overflow) == 0 {
+		p.Overflow = nil
+	}
+	if !d.quiet {
+		for name, why := range r.Reasons {
+			d.reasons[name] = append(d.reasons[name], why...)
+		}
+	}
+}
+
+// keepsReplicas reports whether a cluster keeps some of what it had beyond its minimum.
+func (d *deciding) keepsReplicas(s candidate) bool {
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	return min(s.last, d.result.Placement.Clusters[s.cluster.Name]) > p.MinReplicas
+}
+
+// capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
+// there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
+// kept.
+func (d *deciding) capacityUnproven(s *candidate) bool {
+	n := d.result.Placement.Clusters[s.cluster.Name]
+	if s.stuck == 0 || !s.capacityStale || n >= d.o.Replicas || d.o.Whole {
+		return false
+	}
+	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
+	return (p.Weight > 0 || p.MinReplicas > n) && (p.MaxReplicas == nil || n < *p.MaxReplicas)
+}
+
 // sum returns the sum over all clusters.
 func sum(of map[string]int64) (n int64) {
 	for _, v := range of {

@@ -2,14 +2,12 @@ package scheduler
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/apis/phrase"
 )
 
 // use is what a cluster may have of an object.
@@ -89,24 +87,6 @@ func (d *deciding) applyPhase(s *candidate) {
 		s.lookAgain(left)
 	default:
 		s.restrict(keeps, "not ready")
-	}
-}
-
-// addDepartedClusters seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
-// volumes elsewhere unless a policy asks for failover.
-func (d *deciding) addDepartedClusters() {
-	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
-		return
-	}
-	for _, name := range sortedNames(d.o.Current.Clusters) {
-		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
-			continue
-		}
-		s := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
-		s.restrict(keeps, "it has left the federation, but "+d.wants.stay)
-		d.seats = append(d.seats, s)
-		d.left = append(d.left, fmt.Sprintf("%s in cluster %s, which has left the federation: %s", phrase.Subject(s.last, "replica", "stays", "stay"), name, d.wants.stay))
-		d.introduceCandidate(&s)
 	}
 }
 
@@ -207,53 +187,4 @@ func evicts(c *v1beta1.Cluster) bool {
 		}
 	}
 	return false
-}
-
-// How old a decision must be
-const (
-	// … so that its pods run unless they are reported as unschedulable, which takes 60 s.
-	overflowSettles = 75 * time.Second
-	// … so that a cluster's report includes it.
-	reportSettles = 30 * time.Second
-)
-
-// applyCapacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
-// of the object are unschedulable, or cannot be created, there is no room, whatever the sums say.
-func (d *deciding) applyCapacity(s *candidate) {
-	asked := s.last
-	if d.o.Current != nil {
-		asked += d.o.Current.Overflow[s.cluster.Name]
-	}
-	s.unmade = d.o.uncreatedPods(s.cluster.Name, asked)
-	pods := d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
-	s.stuck, s.says = int64(pods.Pods)+s.unmade, pods.Message
-	if d.o.Whole && s.last > 0 {
-		return // its pods wait for room there, as they would if there were no other cluster
-	}
-	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
-	if !known && s.stuck == 0 {
-		return
-	}
-	most := s.last + room
-	s.capacityStale = !known || room > 0 || asked > s.last
-	switch {
-	case s.stuck > 0:
-		most = s.last
-		if d.isOlderThan(s, reportSettles) {
-			most = max(0, asked-s.stuck)
-		}
-	case asked > s.last && s.use == usable && d.isOlderThan(s, overflowSettles):
-		most = asked + room
-	}
-	s.room = &most
-}
-
-// isOlderThan reports whether the last decision is older than age. If not, the decision is repeated when it is.
-func (d *deciding) isOlderThan(s *candidate, age time.Duration) bool {
-	if d.o.Current == nil || len(d.o.Current.History) == 0 {
-		return true
-	}
-	left := d.o.Current.History[0].At.Add(age).Sub(d.now)
-	s.lookAgain(left)
-	return left <= 0
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/apiserver/apis/phrase"
 	"federation/scheduler/apportion"
 )
 
@@ -211,32 +210,6 @@ func (p *policy) rank(w *World) map[string]int {
 		}
 	})
 	return p.position
-}
-
-// gather finds where the object's policy keeps all that it governs, if it does.
-func (d *deciding) gather() {
-	p := d.wants.policy
-	if p == nil || p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
-		return
-	}
-	t := d.w.keepTogether(p, d.now)
-	if d.result.LookAgain = t.until; len(t.clusters) > 0 { // otherwise all stays where it is
-		d.with, d.result.Together = &t, t.clusters
-	}
-}
-
-// keepsApart returns why an object may not be in a cluster: the others of its policy are elsewhere. What has volumes there stays, and
-// says so.
-func (d *deciding) keepsApart(s *candidate) string {
-	if d.with == nil || slices.Contains(d.with.clusters, s.cluster.Name) {
-		return ""
-	}
-	if d.o.Volumes && d.wants.failover.Disabled && s.last > 0 {
-		s.restrict(keeps, d.wants.stay)
-		d.left = append(d.left, fmt.Sprintf("%s in cluster %s cannot be together with the others of policy %s: %s", phrase.Count(s.last, "replica"), s.cluster.Name, d.wants.policyName(), d.wants.stay))
-		return ""
-	}
-	return d.isTogether()
 }
 
 // isTogether says where the others of its policy are.

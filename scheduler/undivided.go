@@ -60,19 +60,6 @@ func rowOf(o *Object) *v1beta1.FederatedKind {
 	return &v1beta1.FederatedKinds[i]
 }
 
-// enterOrStay lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
-func (d *deciding) enterOrStay(s *candidate) {
-	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
-	s.percent = 100
-	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
-	switch {
-	case !lost && s.use == out && builtIn(d.o) && !rowOf(d.o).Runs:
-		s.use = keeps
-	case lost && !moves && len(s.cluster.Spec.Taints) == 0:
-		s.use, s.because = usable, ""
-	}
-}
-
 // MostClusters returns in how many clusters an undivided object may be at once, if all are well: by their namespaces, its annotations and its
 // policy.
 func (w *World) MostClusters(o *Object) int {
