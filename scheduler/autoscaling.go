@@ -6,22 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/scheduler/apportion"
 )
 
 // scalesAtFederation reports whether the object is an autoscaler that its policy keeps at the federation.
-func (d *deciding) scalesAtFederation() bool {
-	return d.o.Kind == "HorizontalPodAutoscaler" && strings.HasPrefix(d.o.APIVersion, "autoscaling/") && d.wants.policy != nil && d.wants.policy.Spec.ScalesAtFederation()
+func (q *question) scalesAtFederation() bool {
+	return q.o.Kind == "HorizontalPodAutoscaler" && strings.HasPrefix(q.o.APIVersion, "autoscaling/") && q.wants.policy != nil && q.wants.policy.Spec.ScalesAtFederation()
 }
 
 // keepAtFederation keeps an autoscaler away from clusters: the federation scales by it.
 func (d *deciding) keepAtFederation() {
-	d.setResult(apportion.Result{}, nil)
+	d.sendTo(nil)
 	d.result.Placement.AtFederation = true
 	last := d.o.Current
 	d.result.TakesOver = last == nil && !d.o.Pending || last != nil && !last.AtFederation && (last.Everywhere || len(last.Clusters) > 0)
 	for _, c := range d.w.Clusters {
-		d.explain(c.Name, "the federation scales by it, for all clusters together: spec.autoscaling of the policy "+d.wants.policy.Name)
+		d.reasons.add(c.Name, "the federation scales by it, for all clusters together: spec.autoscaling of the policy "+d.wants.policy.Name)
 	}
 }
 

@@ -4,7 +4,7 @@ import "federation/scheduler/apportion"
 
 // basePlan returns the plan without any return: the last placement, if only clusters have changed since, else a plan in
 // which a returning cluster gets no more than it has, unless there is no other place.
-func (d *deciding) basePlan(last map[string]int64) apportion.Result {
+func (d *division) basePlan(last map[string]int64) apportion.Result {
 	if d.stillHolds() {
 		return apportion.Result{Plan: last, Reasons: map[string][]string{}}
 	}
@@ -12,9 +12,8 @@ func (d *deciding) basePlan(last map[string]int64) apportion.Result {
 	if result.Unschedulable == 0 {
 		return result
 	}
-	with := *d
-	more := with.addTo(result)
-	d.unmet = with.unmet
+	more, unmet := d.addTo(result, d.seats)
+	d.unmet = unmet
 	if more.Unschedulable < result.Unschedulable {
 		return more
 	}
@@ -22,16 +21,17 @@ func (d *deciding) basePlan(last map[string]int64) apportion.Result {
 }
 
 // addTo plans more on top of a result, from which nothing moves. Returning clusters get what they can hold.
-func (d *deciding) addTo(result apportion.Result) apportion.Result {
-	prefs := *d.wants.preferences
+func (d *division) addTo(result apportion.Result, seats []candidate) (more apportion.Result, unmet []string) {
+	with, q, prefs := *d, *d.question, *d.wants.preferences
 	prefs.Rebalance = false
-	d.wants.preferences = &prefs
-	return d.divideReplicas(result.Plan, false)
+	q.wants.preferences, with.question, with.seats = &prefs, &q, seats
+	more = with.divideReplicas(result.Plan, false)
+	return more, with.unmet
 }
 
 // stillHolds reports whether the last placement still holds: all replicas are placed, by the same inputs, where they may
 // be.
-func (d *deciding) stillHolds() bool {
+func (d *division) stillHolds() bool {
 	p := d.o.Current
 	if p == nil || p.Unschedulable > 0 || p.Inputs != d.wants.inputs || sum(p.Clusters) != d.o.Replicas {
 		return false

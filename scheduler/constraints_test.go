@@ -243,9 +243,9 @@ func TestApplyCapacity_OverTime(t *testing.T) {
 		o := replicaSet(9, numbers{"a": 4})
 		o.Current.Overflow, o.Current.History = numbers{"a": c.overflow}, []v1beta1.PlacementDecision{{At: metav1.NewTime(now.Add(-c.age))}}
 		w := NewWorld([]*v1beta1.Cluster{a}, nil)
-		d := &deciding{o: &o, w: w, now: now, demand: w.Ledger.Demand(nil)}
+		all := &seating{question: &question{o: &o, w: w, now: now}}
 		s := candidate{cluster: a, last: 4}
-		if d.applyCapacity(&s); s.room == nil || *s.room != c.want || s.until != c.until {
+		if all.applyCapacity(&s, w.Ledger.Demand(nil)); s.room == nil || *s.room != c.want || s.until != c.until {
 			t.Errorf("%s: at most %v, look again in %s, want %d, %s", c.name, *s.room, s.until, c.want, c.until)
 		}
 	}

@@ -56,20 +56,29 @@ func (d *Decision) Value() string {
 	return d.Placement.String()
 }
 
+// question is what is decided: where an object goes, in a world, at a time, by what it wants.
+type question struct {
+	o     *Object
+	w     *World
+	now   time.Time
+	wants wants
+}
+
+// reasons has, by cluster, what made its number; nil: nobody asks for that.
+type reasons map[string][]string
+
+func (r reasons) add(cluster string, why ...string) {
+	if r != nil && len(why) > 0 {
+		r[cluster] = append(r[cluster], why...)
+	}
+}
+
 // deciding is one decision in the making.
 type deciding struct {
-	o        *Object
-	w        *World
-	now      time.Time
-	wants    wants
-	demand   apportion.Demand
-	seats    []candidate // the selected clusters, by name
-	unmet    []string
-	left     []string  // notes on clusters that have left the federation
-	stranded bool      // no cluster can be used
-	with     *together // where the others of its policy are, if they are to be together
-	reasons  map[string][]string
-	quiet    bool // no reasons
+	*question
+	seating seating // empty where clusters are not asked
+	unmet   []string
+	reasons reasons
 
 	result Decision
 }
@@ -77,24 +86,23 @@ type deciding struct {
 // Decide places an object. It takes nothing from the world's ledger: see Take. If no cluster can be used, what is
 // placed stays: there is nowhere to move it.
 func Decide(o Object, w *World, now time.Time) Decision {
-	d := &deciding{o: &o, w: w, now: now, wants: wantsOf(&o, w), reasons: map[string][]string{}, quiet: w.Terse}
-	d.o.Divided = o.Divided || d.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && d.wants.preferences != nil && d.wants.policy.Spec.ReplicaPreferences != nil
-	d.result = Decision{Policy: d.wants.policyName(), Reasons: d.reasons}
+	q := &question{o: &o, w: w, now: now, wants: wantsOf(&o, w)}
+	o.Divided = o.Divided || q.wants.policy != nil && o.hasSpecReplicas && !builtIn(&o) && q.wants.preferences != nil && q.wants.policy.Spec.ReplicaPreferences != nil
+	d := &deciding{question: q}
+	if !w.Terse {
+		d.reasons = reasons{}
+	}
+	d.result = Decision{Policy: q.wants.policyName(), Reasons: d.reasons}
 	switch {
 	case o.Finished:
 		d.keepFinishedJob()
 		return d.result
-	case d.scalesAtFederation():
+	case q.scalesAtFederation():
 		d.keepAtFederation()
-	case !d.o.Divided && d.wants.policy == nil:
+	case !o.Divided && q.wants.policy == nil:
 		d.decideUngoverned()
 	default:
-		d.findCandidates()
-		if d.o.Divided {
-			d.divide()
-		} else {
-			d.setResult(apportion.Result{Plan: d.allClusters(d.lastReplicas())}, nil)
-		}
+		d.decideAmongClusters()
 	}
 	d.conclude()
 	return d.result
@@ -112,14 +120,33 @@ func (d *deciding) keepFinishedJob() {
 	p.Overflow, p.Unschedulable = nil, 0
 	d.result.Placement, d.result.Changed = p, !equalPlacements(last, &p)
 	for name := range p.Clusters {
-		d.explain(name, "the Job is finished: it is not placed again")
+		d.reasons.add(name, "the Job is finished: it is not placed again")
 	}
 }
 
-func (d *deciding) explain(cluster, why string) {
-	if !d.quiet {
-		d.reasons[cluster] = append(d.reasons[cluster], why)
+// decideAmongClusters finds what each cluster may have, and divides the object among them.
+func (d *deciding) decideAmongClusters() {
+	found, r := &d.seating, &d.result
+	*found = seating{question: d.question, reasons: d.reasons}
+	found.seatAll()
+	n := &division{question: d.question, seats: found.seats, stranded: found.stranded, reasons: d.reasons}
+	if d.o.Divided {
+		n.divide()
+	} else {
+		n.place(apportion.Result{Plan: n.allClusters(d.o.lastReplicas())}, nil)
 	}
+	found.seats, d.unmet = n.seats, n.unmet
+	r.Placement, r.KeepsReplicas, r.Stranded, r.LookAgain = n.placement, n.keepsReplicas, found.leavesNowhere, found.until
+	if found.with != nil {
+		r.Together = found.with.clusters
+	}
+}
+
+// sendTo makes a plan the decision, whatever the clusters' state.
+func (d *deciding) sendTo(plan map[string]int64) {
+	n := &division{question: d.question}
+	n.place(apportion.Result{Plan: plan}, nil)
+	d.result.Placement = n.placement
 }
 
 // conclude compares the decision with the last one, and says what changed and why.
@@ -135,7 +162,7 @@ func (d *deciding) conclude() {
 	p := &r.Placement
 	p.Notes = d.notes()
 	r.Notes = slices.Concat(d.wants.notes, p.Notes)
-	if d.stranded && len(d.seats) > 0 { // not written: it would be a write for each object while all clusters are lost
+	if d.seating.stranded && len(d.seating.seats) > 0 { // not written: it would be a write for each object while all clusters are lost
 		r.Notes = append(r.Notes, "no cluster can be used: all stays where it is")
 	}
 	trimToFit(p)
@@ -183,10 +210,10 @@ func (d *deciding) notes() []string {
 		return []string{Unreferred}
 	case d.result.Placement.Everywhere, d.result.Placement.AtFederation:
 		return nil
-	case len(d.seats) == 0 && d.o.Follow == nil:
+	case len(d.seating.seats) == 0 && d.o.Follow == nil:
 		return slices.Concat([]string{"no cluster is selected"}, d.notTogether(), d.unmet)
 	}
-	return slices.Concat(d.unmet, d.left, d.notTogether(), d.unknownClusters())
+	return slices.Concat(d.unmet, d.seating.left, d.notTogether(), d.unknownClusters())
 }
 
 // unknownClusters names the clusters of the preferences that have not joined, if replicas fit nowhere: it may be for a mistyped name.

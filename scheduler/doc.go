@@ -10,7 +10,7 @@
 // the same after a restart. Deciding again on the result of a decision changes nothing.
 //
 // A decision takes these steps: the governing policy, and the annotations that override it (wants.go); what each cluster may
-// have: as much as there is room for, no more than it has, or nothing (seats.go); the division among these clusters, by
+// have: as much as there is room for, no more than it has, or nothing (seating.go, by the rules in seats.go); the division among these clusters, by
 // apportion (draft.go); and, while clusters are failed over or failing back, a step from the current towards the desired state that is no
 // larger than necessary (failback.go).
 package scheduler

@@ -7,10 +7,22 @@ import (
 	"federation/scheduler/apportion"
 )
 
+// division is the numbers of one object in the making.
+type division struct {
+	*question
+	seats    []candidate
+	stranded bool     // no cluster can be used
+	unmet    []string // notes on spread constraints
+	reasons  reasons
+
+	placement     v1beta1.Placement
+	keepsReplicas bool // see Decision
+}
+
 // divideReplicas divides the replicas among the seats; from is what counts as running. held limits returning clusters to what
 // they have.
-func (d *deciding) divideReplicas(from map[string]int64, held bool) apportion.Result {
-	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.quiet}
+func (d *division) divideReplicas(from map[string]int64, held bool) apportion.Result {
+	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: d.o.Replicas, Preferences: d.wants.preferences, Terse: d.reasons == nil}
 	var seats []*candidate
 	for i := range d.seats {
 		s := &d.seats[i]
@@ -29,16 +41,16 @@ func (d *deciding) divideReplicas(from map[string]int64, held bool) apportion.Re
 }
 
 // group returns what breaks the ties for an object's first replicas: its namespace, unless its policy asks for the contrary.
-func (d *deciding) group() string {
-	if p := d.wants.policy; p != nil && p.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityNone {
-		return d.o.Key()
+func (q *question) group() string {
+	if p := q.wants.policy; p != nil && p.Spec.WorkloadAffinity == v1beta1.WorkloadAffinityNone {
+		return q.o.Key()
 	}
-	return d.o.Namespace
+	return q.o.Namespace
 }
 
 // keptReplicas returns how many replicas a lost cluster with their volumes keeps, whatever others should have: all, unless the
 // object or its policy now asks for something else.
-func (d *deciding) keptReplicas(s *candidate) int64 {
+func (d *division) keptReplicas(s *candidate) int64 {
 	p := d.o.Current
 	if !s.lost || !d.o.Volumes || p.Inputs != d.wants.inputs || sum(p.Clusters)+p.Unschedulable > d.o.Replicas {
 		return 0
@@ -61,7 +73,7 @@ func (s *candidate) upperLimit(held bool) (*int64, string) {
 
 // planSpread plans on the clusters that spread constraints allow, so that they are met. A cluster that can hold nothing
 // does not count.
-func (d *deciding) planSpread(r apportion.Request, seats []*candidate) apportion.Result {
+func (d *division) planSpread(r apportion.Request, seats []*candidate) apportion.Result {
 	candidates := slices.DeleteFunc(d.candidates(r, seats), func(c apportion.Candidate) bool { return c.Fits == 0 })
 	chosen, why := apportion.Select(r.Group, candidates, d.wants.spread)
 	r.Clusters = slices.DeleteFunc(r.Clusters, func(c apportion.Cluster) bool { return !chosen[c.Name] })
@@ -83,7 +95,7 @@ func (d *deciding) planSpread(r apportion.Request, seats []*candidate) apportion
 	return result
 }
 
-func (d *deciding) candidates(r apportion.Request, seats []*candidate) []apportion.Candidate {
+func (d *division) candidates(r apportion.Request, seats []*candidate) []apportion.Candidate {
 	out := make([]apportion.Candidate, 0, len(seats))
 	for i, s := range seats {
 		c := r.Clusters[i]
@@ -106,9 +118,9 @@ func (d *deciding) candidates(r apportion.Request, seats []*candidate) []apporti
 	return out
 }
 
-// setResult makes a plan the decision.
-func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
-	p := &d.result.Placement
+// place makes a plan the placement.
+func (d *division) place(r apportion.Result, home map[string]int64) {
+	p := &d.placement
 	p.Clusters, p.Overflow, p.Unschedulable = withoutZeros(r.Plan), withoutZeros(r.Overflow), r.Unschedulable
 	if d.o.Divided {
 		p.Inputs = d.wants.inputs
@@ -117,7 +129,7 @@ func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
 	if len(home) > 0 {
 		p.Home = home
 	}
-	d.result.KeepsReplicas = d.o.Divided && !d.wants.preferences.Rebalance && slices.ContainsFunc(d.seats, d.keepsReplicas)
+	d.keepsReplicas = d.o.Divided && !d.wants.preferences.Rebalance && slices.ContainsFunc(d.seats, d.keepsSome)
 	for i := range d.seats {
 		switch s := &d.seats[i]; {
 		case !s.canUse(100): // a cluster that is short of something else than room gets no overflow
@@ -129,24 +141,22 @@ func (d *deciding) setResult(r apportion.Result, home map[string]int64) {
 	if len(p.Overflow) == 0 {
 		p.Overflow = nil
 	}
-	if !d.quiet {
-		for name, why := range r.Reasons {
-			d.reasons[name] = append(d.reasons[name], why...)
-		}
+	for name, why := range r.Reasons {
+		d.reasons.add(name, why...)
 	}
 }
 
-// keepsReplicas reports whether a cluster keeps some of what it had beyond its minimum.
-func (d *deciding) keepsReplicas(s candidate) bool {
+// keepsSome reports whether a cluster keeps some of what it had beyond its minimum.
+func (d *division) keepsSome(s candidate) bool {
 	p, _ := d.wants.preferences.ForCluster(s.cluster.Name)
-	return min(s.last, d.result.Placement.Clusters[s.cluster.Name]) > p.MinReplicas
+	return min(s.last, d.placement.Clusters[s.cluster.Name]) > p.MinReplicas
 }
 
 // capacityUnproven reports whether only pods in a cluster show that there is no room. One of these stays requested: without any,
 // there would seem to be room again, and replicas would move back and forth. If no other cluster has room, none is
 // kept.
-func (d *deciding) capacityUnproven(s *candidate) bool {
-	n := d.result.Placement.Clusters[s.cluster.Name]
+func (d *division) capacityUnproven(s *candidate) bool {
+	n := d.placement.Clusters[s.cluster.Name]
 	if s.stuck == 0 || !s.capacityStale || n >= d.o.Replicas || d.o.Whole {
 		return false
 	}

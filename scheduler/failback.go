@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/scheduler/apportion"
 )
 
@@ -16,9 +15,9 @@ import (
 //
 // What a cluster may have can depend on what it has. So, while clusters are failed over or failing back, and where spread constraints
 // choose among them, the decision is repeated on its result until it no longer changes.
-func (d *deciding) divide() {
+func (d *division) divide() {
 	d.divideOnce()
-	settled := len(d.wants.spread) == 0 && len(d.result.Placement.Home) == 0 && (d.o.Current == nil || len(d.o.Current.Home) == 0)
+	settled := len(d.wants.spread) == 0 && len(d.placement.Home) == 0 && (d.o.Current == nil || len(d.o.Current.Home) == 0)
 	if settled {
 		return
 	}
@@ -26,10 +25,10 @@ func (d *deciding) divide() {
 		again = again.nextDecision()
 		again.divideOnce()
 		d.unmet = again.unmet
-		if equalPlacements(&again.result.Placement, &d.result.Placement) {
+		if equalPlacements(&again.placement, &d.placement) {
 			return
 		}
-		d.result.Placement = again.result.Placement
+		d.placement = again.placement
 	}
 }
 
@@ -37,55 +36,44 @@ func (d *deciding) divide() {
 const maxRounds = 4
 
 // nextDecision returns the decision on the result of d, with the same room.
-func (d *deciding) nextDecision() *deciding {
-	o, last := *d.o, d.result.Placement
+func (d *division) nextDecision() *division {
+	o, q, last := *d.o, *d.question, d.placement
 	o.Current = &last
-	out := *d
-	out.o, out.result, out.quiet, out.seats = &o, Decision{}, true, slices.Clone(d.seats)
+	q.o = &o
+	out := &division{question: &q, seats: slices.Clone(d.seats), stranded: d.stranded, unmet: d.unmet}
 	for i := range out.seats {
 		out.seats[i].last = o.At(out.seats[i].cluster.Name)
 	}
-	return &out
+	return out
 }
 
-func (d *deciding) divideOnce() {
-	last := d.lastReplicas()
+func (d *division) divideOnce() {
+	last := d.o.lastReplicas()
 	home := d.rememberHome(last)
 	away, returning := d.awayFromHome(home)
 	switch {
 	case d.stranded && len(d.seats) > 0:
-		d.setResult(d.divideReplicas(last, true), home)
+		d.place(d.divideReplicas(last, true), home)
 	case len(home) == 0 && !returning:
-		d.setResult(d.divideReplicas(last, false), nil)
-	case d.neverFailsBack() && len(home) > 0:
-		d.setResult(d.keepMoved(last, home), home)
+		d.place(d.divideReplicas(last, false), nil)
+	case d.wants.neverFailsBack() && len(home) > 0:
+		d.place(d.keepMoved(last, home), home)
 	case !away && !returning:
-		d.setResult(d.divideReplicas(home, false), nil)
+		d.place(d.divideReplicas(home, false), nil)
 	default:
 		d.stepBack(last, home)
 	}
 }
 
-// lastReplicas returns the last placement.
-func (d *deciding) lastReplicas() map[string]int64 {
-	if d.o.Current == nil {
-		return nil
-	}
-	return d.o.Current.Clusters
-}
-
-// neverFailsBack reports whether moved replicas stay where they are.
-func (d *deciding) neverFailsBack() bool { return d.wants.failover.Failback == v1beta1.FailbackNever }
-
 // sameRequest reports whether the object and its policy ask for the same as in the last placement.
-func (d *deciding) sameRequest() bool {
-	p := d.o.Current
-	return p != nil && p.Inputs == d.wants.inputs && sum(p.Clusters)+p.Unschedulable == d.o.Replicas
+func (q *question) sameRequest() bool {
+	p := q.o.Current
+	return p != nil && p.Inputs == q.wants.inputs && sum(p.Clusters)+p.Unschedulable == q.o.Replicas
 }
 
 // keepMoved leaves replicas that were moved off clusters where they are though these serve again, unless there is no other
 // place.
-func (d *deciding) keepMoved(last, home map[string]int64) apportion.Result {
+func (d *division) keepMoved(last, home map[string]int64) apportion.Result {
 	all := slices.Clone(d.seats)
 	for i := range d.seats {
 		if s := &d.seats[i]; s.use == usable && home[s.cluster.Name] > 0 {
@@ -96,11 +84,9 @@ func (d *deciding) keepMoved(last, home map[string]int64) apportion.Result {
 	if result.Unschedulable == 0 {
 		return result
 	}
-	with := *d
-	with.seats = all
-	more := with.addTo(result)
+	more, unmet := d.addTo(result, all)
 	if more.Unschedulable < result.Unschedulable {
-		d.seats, d.unmet = all, with.unmet
+		d.seats, d.unmet = all, unmet
 		return more
 	}
 	return result
@@ -109,21 +95,21 @@ func (d *deciding) keepMoved(last, home map[string]int64) apportion.Result {
 // rememberHome returns the placement before clusters went out: the current one, if one has just gone. It leaves out
 // clusters that are gone or should not have the object any more. If nothing is to fail back, it has only what was in
 // the clusters that went out, until the object or its policy changes.
-func (d *deciding) rememberHome(last map[string]int64) map[string]int64 {
+func (d *division) rememberHome(last map[string]int64) map[string]int64 {
 	var home map[string]int64
 	if d.o.Current != nil {
 		home = d.o.Current.Home
 	}
-	if len(home) == 0 && !d.neverFailsBack() && slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == out && s.last > 0 }) {
+	if len(home) == 0 && !d.wants.neverFailsBack() && slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == out && s.last > 0 }) {
 		home = last
 	}
 	kept := map[string]int64{}
 	for i := range d.seats {
 		s := &d.seats[i]
 		n := home[s.cluster.Name]
-		if d.neverFailsBack() && s.use == out {
+		if d.wants.neverFailsBack() && s.use == out {
 			n = max(n, s.last)
-		} else if d.neverFailsBack() && !d.sameRequest() {
+		} else if d.wants.neverFailsBack() && !d.sameRequest() {
 			n = 0
 		}
 		if n > 0 {
@@ -134,7 +120,7 @@ func (d *deciding) rememberHome(last map[string]int64) map[string]int64 {
 }
 
 // awayFromHome reports whether a cluster cannot have yet what it has in home, and whether one is returning.
-func (d *deciding) awayFromHome(home map[string]int64) (away, returning bool) {
+func (d *division) awayFromHome(home map[string]int64) (away, returning bool) {
 	for i := range d.seats {
 		s := &d.seats[i]
 		away = away || s.use != usable && home[s.cluster.Name] > s.last || s.use == out && home[s.cluster.Name] > 0
@@ -145,7 +131,7 @@ func (d *deciding) awayFromHome(home map[string]int64) (away, returning bool) {
 
 // stepBack goes from the current towards the desired state, as far as returning clusters may. It requests no overflow: a
 // replica without a place is decided again when there is room.
-func (d *deciding) stepBack(last, home map[string]int64) {
+func (d *division) stepBack(last, home map[string]int64) {
 	base := d.basePlan(last)
 	from := home
 	if len(home) == 0 {
@@ -165,14 +151,14 @@ func (d *deciding) stepBack(last, home map[string]int64) {
 		}
 	}
 	result := d.giveUpSurplus(base, full, goal)
-	if len(home) == 0 && !d.neverFailsBack() && d.isShort(result.Plan, full.Plan) {
+	if len(home) == 0 && !d.wants.neverFailsBack() && d.isShort(result.Plan, full.Plan) {
 		home = withoutZeros(full.Plan)
 	}
-	d.setResult(result, home)
+	d.place(result, home)
 }
 
 // isShort reports whether a returning cluster has less than it should.
-func (d *deciding) isShort(plan, full map[string]int64) bool {
+func (d *division) isShort(plan, full map[string]int64) bool {
 	return slices.ContainsFunc(d.seats, func(s candidate) bool {
 		return s.use == usable && s.percent < 100 && plan[s.cluster.Name] < full[s.cluster.Name]
 	})
@@ -180,7 +166,7 @@ func (d *deciding) isShort(plan, full map[string]int64) bool {
 
 // shareOf returns a cluster's share of n. A hash of object and cluster decides the rounding, so that of many objects with
 // one or two replicas the same share returns as of one with many.
-func (d *deciding) shareOf(n int64, s *candidate) int64 {
+func (d *division) shareOf(n int64, s *candidate) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.cluster.Name + "/" + d.o.Key()))
 	return (n*s.percent + int64(h.Sum32()%100)) / 100
@@ -188,7 +174,7 @@ func (d *deciding) shareOf(n int64, s *candidate) int64 {
 
 // giveUpSurplus lets clusters with more than in full give up what others gain, each in proportion to its surplus. What they
 // cannot give, the others do not get.
-func (d *deciding) giveUpSurplus(base, full apportion.Result, goal map[string]int64) apportion.Result {
+func (d *division) giveUpSurplus(base, full apportion.Result, goal map[string]int64) apportion.Result {
 	low, high, part := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	var rises int64
 	for name, n := range base.Plan {
@@ -215,9 +201,9 @@ func (d *deciding) giveUpSurplus(base, full apportion.Result, goal map[string]in
 	result := apportion.Result{Plan: goal, Reasons: full.Reasons, Unschedulable: max(0, d.o.Replicas-sum(goal))}
 	for name, n := range goal {
 		if was := base.Plan[name]; n < was {
-			d.explain(name, "gives replicas back to clusters that fail back")
+			d.reasons.add(name, "gives replicas back to clusters that fail back")
 		} else if n > full.Plan[name] {
-			d.explain(name, "keeps more than its share until clusters have failed back")
+			d.reasons.add(name, "keeps more than its share until clusters have failed back")
 		}
 	}
 	return result

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
-	"federation/scheduler/apportion"
 )
 
 // Reach is where an object goes.
@@ -101,25 +100,25 @@ func (d *deciding) followReferrers() {
 	for _, name := range d.o.Follow.Clusters {
 		plan[name] = 1
 	}
-	d.setResult(apportion.Result{Plan: plan}, nil)
+	d.sendTo(plan)
 	d.result.Placement.Everywhere = d.o.Follow.Everywhere
 	for _, c := range d.w.Clusters {
 		if d.o.Follow.Everywhere || plan[c.Name] > 0 {
-			d.explain(c.Name, "goes where its referrers go: "+by)
+			d.reasons.add(c.Name, "goes where its referrers go: "+by)
 		} else {
-			d.explain(c.Name, fmt.Sprintf("does not go there, because %s does not", by))
+			d.reasons.add(c.Name, fmt.Sprintf("does not go there, because %s does not", by))
 		}
 	}
 }
 
 // confine keeps an object away from clusters: nothing refers to it, or nothing does yet.
 func (d *deciding) confine() {
-	d.setResult(apportion.Result{}, nil)
+	d.sendTo(nil)
 	why := "goes to every cluster, by --propagate-secrets=All"
 	if d.result.Placement.Everywhere = d.w.SecretsEverywhere; !d.w.SecretsEverywhere {
 		d.result.Unreferred, why = true, Unreferred
 	}
 	for _, c := range d.w.Clusters {
-		d.explain(c.Name, why)
+		d.reasons.add(c.Name, why)
 	}
 }

@@ -118,10 +118,10 @@ func splitInputs(text string) (out [3]string) {
 
 // changedClusters returns the clusters whose state caused the decision.
 func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
-	next := &d.result.Placement
+	next, seats, with := &d.result.Placement, d.seating.seats, d.seating.with
 	seen := map[string]bool{}
-	for i := range d.seats {
-		s := &d.seats[i]
+	for i := range seats {
+		s := &seats[i]
 		name := s.cluster.Name
 		seen[name] = true
 		was, is := last.Clusters[name], next.Clusters[name]
@@ -139,10 +139,10 @@ func (d *deciding) changedClusters(last *v1beta1.Placement) (parts []string) {
 		}
 	}
 	for _, name := range sortedNames(last.Clusters) {
-		if !seen[name] && d.with != nil && d.with.why[name] != "" {
-			parts = append(parts, fmt.Sprintf("cluster %s: %s", name, d.with.why[name]))
-		} else if !seen[name] && d.with != nil && d.w.knows(name) {
-			parts = append(parts, d.isTogether())
+		if !seen[name] && with != nil && with.why[name] != "" {
+			parts = append(parts, fmt.Sprintf("cluster %s: %s", name, with.why[name]))
+		} else if !seen[name] && with != nil && d.w.knows(name) {
+			parts = append(parts, with.reason())
 		} else if !seen[name] {
 			parts = append(parts, fmt.Sprintf("cluster %s is not selected, or has left the federation", name))
 		}

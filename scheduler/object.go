@@ -55,6 +55,14 @@ type Object struct {
 // Key returns NAMESPACE/NAME.
 func (o *Object) Key() string { return o.Namespace + "/" + o.Name }
 
+// lastReplicas returns the last placement's numbers.
+func (o *Object) lastReplicas() map[string]int64 {
+	if o.Current == nil {
+		return nil
+	}
+	return o.Current.Clusters
+}
+
 // At returns how many replicas the last placement has in a cluster.
 func (o *Object) At(cluster string) int64 {
 	if o.Current == nil {

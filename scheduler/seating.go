@@ -12,117 +12,132 @@ import (
 	"federation/scheduler/apportion"
 )
 
-// findCandidates finds the selected clusters, and what each may have.
-func (d *deciding) findCandidates() {
-	d.demand = apportion.Demand{}
-	if d.o.Divided && d.w.Ledger.Limits() {
-		d.demand = d.w.Ledger.Demand(d.o.Requests())
-	}
-	d.gather()
-	d.seats = make([]candidate, 0, len(d.w.Clusters))
-	for i, c := range d.w.Clusters {
-		if why := d.wants.refuses(d.o.Namespace, c, d.w); why != "" {
-			d.explain(c.Name, why)
-			continue
-		}
-		d.seats = append(d.seats, candidate{cluster: c, group: d.w.groups[i], last: d.o.At(c.Name)})
-		s := &d.seats[len(d.seats)-1]
-		if why := d.keepsApart(s); why != "" {
-			d.seats = d.seats[:len(d.seats)-1]
-			d.explain(c.Name, why)
-			continue
-		}
-		d.applyConstraints(s)
-		if d.o.Divided {
-			d.applyCapacity(s)
-		} else {
-			d.enterOrStay(s)
-		}
-		if s.until > 0 && (d.result.LookAgain == 0 || s.until < d.result.LookAgain) {
-			d.result.LookAgain = s.until
-		}
-		d.introduceCandidate(s)
-	}
-	d.addDepartedClusters()
-	d.keepStranded()
+// seating is what each cluster may have of one object.
+type seating struct {
+	*question
+	with          *together     // where the others of its policy are, if they are to be together
+	seats         []candidate   // the selected clusters, by name
+	left          []string      // notes on what stays in clusters that are not selected
+	stranded      bool          // no cluster can be used
+	leavesNowhere int64         // replicas that should leave their clusters, and stay for that
+	until         time.Duration // how long that holds; 0 is for ever
+	reasons       reasons
 }
 
+// seatAll finds the selected clusters, and what each may have.
+func (s *seating) seatAll() {
+	demand, rules := apportion.Demand{}, s.rules()
+	if s.o.Divided && s.w.Ledger.Limits() {
+		demand = s.w.Ledger.Demand(s.o.Requests())
+	}
+	s.gather()
+	s.seats = make([]candidate, 0, len(s.w.Clusters))
+	for i, cluster := range s.w.Clusters {
+		if why := s.wants.refuses(s.o.Namespace, cluster, s.w); why != "" {
+			s.reasons.add(cluster.Name, why)
+			continue
+		}
+		s.seats = append(s.seats, candidate{cluster: cluster, group: s.w.groups[i], last: s.o.At(cluster.Name)})
+		c := &s.seats[len(s.seats)-1]
+		if why := s.keepsApart(c); why != "" {
+			s.seats = s.seats[:len(s.seats)-1]
+			s.reasons.add(cluster.Name, why)
+			continue
+		}
+		rules.apply(c)
+		if s.o.Divided {
+			s.applyCapacity(c, demand)
+		} else {
+			s.enterOrStay(c)
+		}
+		if c.until > 0 && (s.until == 0 || c.until < s.until) {
+			s.until = c.until
+		}
+		s.introduce(c)
+	}
+	s.addDepartedClusters()
+	s.keepStranded()
+}
+
+func (s *seating) rules() *useRules { return &useRules{wants: &s.wants, grace: s.w.Grace, now: s.now} }
+
 // gather finds where the object's policy keeps all that it governs, if it does.
-func (d *deciding) gather() {
-	p := d.wants.policy
+func (s *seating) gather() {
+	p := s.wants.policy
 	if p == nil || p.Spec.WorkloadAffinity != v1beta1.WorkloadAffinityRequired {
 		return
 	}
-	t := d.w.keepTogether(p, d.now)
-	if d.result.LookAgain = t.until; len(t.clusters) > 0 { // otherwise all stays where it is
-		d.with, d.result.Together = &t, t.clusters
+	t := s.w.keepTogether(p, s.now)
+	if s.until = t.until; len(t.clusters) > 0 { // otherwise all stays where it is
+		s.with = &t
 	}
 }
 
 // keepsApart returns why an object may not be in a cluster: the others of its policy are elsewhere. What has volumes there stays, and
 // says so.
-func (d *deciding) keepsApart(s *candidate) string {
-	if d.with == nil || slices.Contains(d.with.clusters, s.cluster.Name) {
+func (s *seating) keepsApart(c *candidate) string {
+	if s.with == nil || slices.Contains(s.with.clusters, c.cluster.Name) {
 		return ""
 	}
-	if d.o.Volumes && d.wants.failover.Disabled && s.last > 0 {
-		s.restrict(keeps, d.wants.stay)
-		d.left = append(d.left, fmt.Sprintf("%s in cluster %s cannot be together with the others of policy %s: %s", phrase.Count(s.last, "replica"), s.cluster.Name, d.wants.policyName(), d.wants.stay))
+	if s.o.Volumes && s.wants.failover.Disabled && c.last > 0 {
+		c.restrict(keeps, s.wants.stay)
+		s.left = append(s.left, fmt.Sprintf("%s in cluster %s cannot be together with the others of policy %s: %s", phrase.Count(c.last, "replica"), c.cluster.Name, s.wants.policyName(), s.wants.stay))
 		return ""
 	}
-	return d.isTogether()
+	return s.with.reason()
 }
 
 // addDepartedClusters seats the clusters that have left the federation with replicas and their volumes: these are not started on empty
 // volumes elsewhere unless a policy asks for failover.
-func (d *deciding) addDepartedClusters() {
-	if d.o.Current == nil || !d.o.Divided || !d.o.Volumes || !d.wants.failover.Disabled {
+func (s *seating) addDepartedClusters() {
+	if s.o.Current == nil || !s.o.Divided || !s.o.Volumes || !s.wants.failover.Disabled {
 		return
 	}
-	for _, name := range sortedNames(d.o.Current.Clusters) {
-		if slices.ContainsFunc(d.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
+	for _, name := range sortedNames(s.o.Current.Clusters) {
+		if slices.ContainsFunc(s.w.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == name }) {
 			continue
 		}
-		s := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: d.o.At(name), percent: 100, lost: true}
-		s.restrict(keeps, "it has left the federation, but "+d.wants.stay)
-		d.seats = append(d.seats, s)
-		d.left = append(d.left, fmt.Sprintf("%s in cluster %s, which has left the federation: %s", phrase.Subject(s.last, "replica", "stays", "stay"), name, d.wants.stay))
-		d.introduceCandidate(&s)
+		c := candidate{cluster: &v1beta1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, last: s.o.At(name), percent: 100, lost: true}
+		c.restrict(keeps, "it has left the federation, but "+s.wants.stay)
+		s.seats = append(s.seats, c)
+		s.left = append(s.left, fmt.Sprintf("%s in cluster %s, which has left the federation: %s", phrase.Subject(c.last, "replica", "stays", "stay"), name, s.wants.stay))
+		s.introduce(&c)
 	}
 }
 
 // keepStranded lets all clusters keep what they have if none can be used.
-func (d *deciding) keepStranded() {
-	if slices.ContainsFunc(d.seats, func(s candidate) bool { return s.use == usable }) {
+func (s *seating) keepStranded() {
+	if slices.ContainsFunc(s.seats, func(c candidate) bool { return c.use == usable }) {
 		return
 	}
-	d.stranded = true
-	for i := range d.seats {
-		if d.seats[i].use == out {
-			d.result.Stranded += d.seats[i].last
+	s.stranded = true
+	for i := range s.seats {
+		if s.seats[i].use == out {
+			s.leavesNowhere += s.seats[i].last
 		}
-		d.seats[i].use = min(d.seats[i].use, keeps)
+		s.seats[i].use = min(s.seats[i].use, keeps)
 	}
 }
 
-func (d *deciding) introduceCandidate(s *candidate) {
-	if d.quiet {
+// introduce gives the reasons for what a cluster may have.
+func (s *seating) introduce(c *candidate) {
+	if s.reasons == nil {
 		return
 	}
-	for _, why := range append(d.wants.selected(s.cluster), d.tolerated(s.cluster)...) {
-		d.explain(s.cluster.Name, why)
+	name := c.cluster.Name
+	s.reasons.add(name, s.wants.selected(c.cluster)...)
+	s.reasons.add(name, s.rules().toleratedTaints(c.cluster)...)
+	if s.with != nil && slices.Contains(s.with.clusters, name) {
+		s.reasons.add(name, s.with.reason())
 	}
-	if d.with != nil && slices.Contains(d.with.clusters, s.cluster.Name) {
-		d.explain(s.cluster.Name, d.isTogether())
+	if c.because != "" {
+		s.reasons.add(name, c.because)
 	}
-	if s.because != "" {
-		d.explain(s.cluster.Name, s.because)
+	if c.stuck > c.unmade {
+		s.reasons.add(name, withWords(phrase.Subject(c.stuck-c.unmade, "pod", "there has", "there have")+" been unschedulable", c.says))
 	}
-	if s.stuck > s.unmade {
-		d.explain(s.cluster.Name, withWords(phrase.Subject(s.stuck-s.unmade, "pod", "there has", "there have")+" been unschedulable", s.says))
-	}
-	if s.unmade > 0 {
-		d.explain(s.cluster.Name, phrase.Count(s.unmade, "pod")+" cannot be created there")
+	if c.unmade > 0 {
+		s.reasons.add(name, phrase.Count(c.unmade, "pod")+" cannot be created there")
 	}
 }
 
@@ -135,15 +150,15 @@ func withWords(reason, says string) string {
 }
 
 // enterOrStay lets an undivided object stay in, or enter, a cluster where its absence would gain nothing.
-func (d *deciding) enterOrStay(s *candidate) {
-	moves := slices.ContainsFunc(d.wants.spread, func(c v1beta1.SpreadConstraint) bool { return c.MaxGroups != nil })
-	s.percent = 100
-	lost := s.cluster.Phase() != v1beta1.PhaseServing || !s.cluster.IsReady()
+func (s *seating) enterOrStay(c *candidate) {
+	moves := slices.ContainsFunc(s.wants.spread, func(b v1beta1.SpreadConstraint) bool { return b.MaxGroups != nil })
+	c.percent = 100
+	lost := c.cluster.Phase() != v1beta1.PhaseServing || !c.cluster.IsReady()
 	switch {
-	case !lost && s.use == out && builtIn(d.o) && !rowOf(d.o).Runs:
-		s.use = keeps
-	case lost && !moves && len(s.cluster.Spec.Taints) == 0:
-		s.use, s.because = usable, ""
+	case !lost && c.use == out && builtIn(s.o) && !rowOf(s.o).Runs:
+		c.use = keeps
+	case lost && !moves && len(c.cluster.Spec.Taints) == 0:
+		c.use, c.because = usable, ""
 	}
 }
 
@@ -157,41 +172,41 @@ const (
 
 // applyCapacity sets the most that a cluster can hold of the object: what is there and can run, plus the free room. If pods
 // of the object are unschedulable, or cannot be created, there is no room, whatever the sums say.
-func (d *deciding) applyCapacity(s *candidate) {
-	asked := s.last
-	if d.o.Current != nil {
-		asked += d.o.Current.Overflow[s.cluster.Name]
+func (s *seating) applyCapacity(c *candidate, demand apportion.Demand) {
+	asked := c.last
+	if s.o.Current != nil {
+		asked += s.o.Current.Overflow[c.cluster.Name]
 	}
-	s.unmade = d.o.uncreatedPods(s.cluster.Name, asked)
-	pods := d.w.stuck[stuckKey{s.cluster.Name, d.o.Kind, d.o.Namespace, d.o.Name}]
-	s.stuck, s.says = int64(pods.Pods)+s.unmade, pods.Message
-	if d.o.Whole && s.last > 0 {
+	c.unmade = s.o.uncreatedPods(c.cluster.Name, asked)
+	pods := s.w.stuck[stuckKey{c.cluster.Name, s.o.Kind, s.o.Namespace, s.o.Name}]
+	c.stuck, c.says = int64(pods.Pods)+c.unmade, pods.Message
+	if s.o.Whole && c.last > 0 {
 		return // its pods wait for room there, as they would if there were no other cluster
 	}
-	room, known := d.w.Ledger.Room(s.cluster.Name, d.demand)
-	if !known && s.stuck == 0 {
+	room, known := s.w.Ledger.Room(c.cluster.Name, demand)
+	if !known && c.stuck == 0 {
 		return
 	}
-	most := s.last + room
-	s.capacityStale = !known || room > 0 || asked > s.last
+	most := c.last + room
+	c.capacityStale = !known || room > 0 || asked > c.last
 	switch {
-	case s.stuck > 0:
-		most = s.last
-		if d.isOlderThan(s, reportSettles) {
-			most = max(0, asked-s.stuck)
+	case c.stuck > 0:
+		most = c.last
+		if s.isOlderThan(c, reportSettles) {
+			most = max(0, asked-c.stuck)
 		}
-	case asked > s.last && s.use == usable && d.isOlderThan(s, overflowSettles):
+	case asked > c.last && c.use == usable && s.isOlderThan(c, overflowSettles):
 		most = asked + room
 	}
-	s.room = &most
+	c.room = &most
 }
 
 // isOlderThan reports whether the last decision is older than age. If not, the decision is repeated when it is.
-func (d *deciding) isOlderThan(s *candidate, age time.Duration) bool {
-	if d.o.Current == nil || len(d.o.Current.History) == 0 {
+func (s *seating) isOlderThan(c *candidate, age time.Duration) bool {
+	if s.o.Current == nil || len(s.o.Current.History) == 0 {
 		return true
 	}
-	left := d.o.Current.History[0].At.Add(age).Sub(d.now)
-	s.lookAgain(left)
+	left := s.o.Current.History[0].At.Add(age).Sub(s.now)
+	c.lookAgain(left)
 	return left <= 0
 }

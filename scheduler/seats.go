@@ -42,12 +42,18 @@ type candidate struct {
 
 func (s *candidate) canUse(percent int64) bool { return s.use == usable && s.percent >= percent }
 
-// applyConstraints sets what a cluster may have, by its taints and its failover state.
-func (d *deciding) applyConstraints(s *candidate) {
+// useRules say what a cluster may have, by its taints and its failover state.
+type useRules struct {
+	wants *wants
+	grace time.Duration
+	now   time.Time
+}
+
+func (r *useRules) apply(s *candidate) {
 	s.percent = 100
-	d.applyPhase(s)
+	r.applyPhase(s)
 	for i := range s.cluster.Spec.Taints {
-		d.applyTaint(s, &s.cluster.Spec.Taints[i])
+		r.applyTaint(s, &s.cluster.Spec.Taints[i])
 	}
 }
 
@@ -63,24 +69,24 @@ func (s *candidate) lookAgain(in time.Duration) {
 	}
 }
 
-func (d *deciding) applyPhase(s *candidate) {
+func (r *useRules) applyPhase(s *candidate) {
 	c := s.cluster
 	switch phase := c.Phase(); {
 	case phase == v1beta1.PhaseFailedOver:
-		d.applyLoss(s, c.Status.Failover.LostAt)
+		r.applyLoss(s, c.Status.Failover.LostAt)
 	case phase == v1beta1.PhaseGracePeriod:
 		s.restrict(keeps, "not ready, in its grace period")
 	case phase == v1beta1.PhaseFailoverSuspended:
 		s.restrict(keeps, "not ready, failover suspended")
 	case phase == v1beta1.PhaseFailingBack:
-		d.applyReturn(s)
+		r.applyReturn(s)
 	case c.IsReady():
 	case c.Condition(v1beta1.ClusterReady) == nil:
 		s.restrict(keeps, "never seen ready")
-	case c.Status.Failover == nil && d.w.Grace > 0:
-		left := c.Condition(v1beta1.ClusterReady).LastTransitionTime.Add(d.w.Grace).Sub(d.now)
+	case c.Status.Failover == nil && r.grace > 0:
+		left := c.Condition(v1beta1.ClusterReady).LastTransitionTime.Add(r.grace).Sub(r.now)
 		if left <= 0 {
-			d.applyLoss(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
+			r.applyLoss(s, &c.Condition(v1beta1.ClusterReady).LastTransitionTime)
 			return
 		}
 		s.restrict(keeps, "not ready, in its grace period")
@@ -91,15 +97,15 @@ func (d *deciding) applyPhase(s *candidate) {
 }
 
 // applyLoss moves what is there elsewhere, unless the policy says otherwise.
-func (d *deciding) applyLoss(s *candidate, at *metav1.Time) {
-	f := d.wants.failover
+func (r *useRules) applyLoss(s *candidate, at *metav1.Time) {
+	f := r.wants.failover
 	if f.Disabled {
-		s.restrict(keeps, "failed over, but "+d.wants.stay)
+		s.restrict(keeps, "failed over, but "+r.wants.stay)
 		s.lost = s.last > 0
 		return
 	}
 	if f.GracePeriodSeconds != nil && at != nil {
-		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(d.now); left > 0 {
+		if left := at.Add(time.Duration(*f.GracePeriodSeconds) * time.Second).Sub(r.now); left > 0 {
 			s.restrict(keeps, "failed over, in the policy's grace period")
 			s.lookAgain(left)
 			return
@@ -108,20 +114,20 @@ func (d *deciding) applyLoss(s *candidate, at *metav1.Time) {
 	s.restrict(out, "failed over")
 }
 
-func (d *deciding) applyReturn(s *candidate) {
+func (r *useRules) applyReturn(s *candidate) {
 	percent := int64(s.cluster.Status.Failover.Percent)
 	switch {
-	case d.wants.failover.Disabled:
+	case r.wants.failover.Disabled:
 		return
-	case percent > 0 && (d.neverFailsBack() || d.wants.failover.Failback == v1beta1.FailbackImmediate):
+	case percent > 0 && (r.wants.neverFailsBack() || r.wants.failover.Failback == v1beta1.FailbackImmediate):
 		return
 	case percent < 100:
 		s.percent, s.because = percent, fmt.Sprintf("failing back, %d %%", percent)
 	}
 }
 
-func (d *deciding) applyTaint(s *candidate, t *corev1.Taint) {
-	left, tolerated := tolerates(d.wants.tolerations, t, d.now)
+func (r *useRules) applyTaint(s *candidate, t *corev1.Taint) {
+	left, tolerated := tolerates(r.wants.tolerations, t, r.now)
 	s.lookAgain(left)
 	if tolerated {
 		return
@@ -135,11 +141,11 @@ func (d *deciding) applyTaint(s *candidate, t *corev1.Taint) {
 	}
 }
 
-// tolerated returns a reason for each tolerated taint that would otherwise keep the object off a cluster.
-func (d *deciding) tolerated(c *v1beta1.Cluster) (why []string) {
+// toleratedTaints returns a reason for each tolerated taint that would otherwise keep an object off a cluster.
+func (r *useRules) toleratedTaints(c *v1beta1.Cluster) (why []string) {
 	for i := range c.Spec.Taints {
 		t := &c.Spec.Taints[i]
-		left, ok := tolerates(d.wants.tolerations, t, d.now)
+		left, ok := tolerates(r.wants.tolerations, t, r.now)
 		switch {
 		case !ok || t.Effect == corev1.TaintEffectPreferNoSchedule:
 		case left > 0:

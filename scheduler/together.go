@@ -13,6 +13,7 @@ import (
 
 // together is where a policy with workloadAffinity Required keeps all that it governs.
 type together struct {
+	policy   string            // its name
 	clusters []string          // sorted; none: nothing can be used, and all stays where it is
 	home     []string          // sorted: where it was before it was moved off a cluster, and goes back to
 	why      map[string]string // why it is not, or no more, in a cluster of its status
@@ -33,7 +34,7 @@ func (w *World) Together(p *v1beta1.PlacementPolicy, now time.Time) (clusters, h
 
 // keepTogether decides it for a policy, whatever the objects are: for each of them it is the same.
 func (w *World) keepTogether(p *policy, now time.Time) together {
-	g := &gathering{w: w, p: p, now: now, seats: map[string]*candidate{}, out: together{why: map[string]string{}}}
+	g := &gathering{w: w, p: p, now: now, seats: map[string]*candidate{}, out: together{policy: p.Name, why: map[string]string{}}}
 	g.wants = wants{policy: p, tolerations: p.Spec.Tolerations, preferences: p.Spec.ReplicaPreferences}
 	if p.Spec.Failover != nil {
 		g.wants.failover = *p.Spec.Failover
@@ -102,8 +103,7 @@ func (g *gathering) seat(name string) *candidate {
 	}
 	i := g.w.index[name]
 	s := &candidate{cluster: g.w.Clusters[i], group: g.w.groups[i]}
-	d := &deciding{o: &Object{Namespace: g.p.Namespace}, w: g.w, now: g.now, wants: g.wants, quiet: true}
-	d.applyConstraints(s)
+	(&useRules{wants: &g.wants, grace: g.w.Grace, now: g.now}).apply(s)
 	if s.until > 0 && (g.out.until == 0 || s.until < g.out.until) {
 		g.out.until = s.until
 	}
@@ -212,21 +212,22 @@ func (p *policy) rank(w *World) map[string]int {
 	return p.position
 }
 
-// isTogether says where the others of its policy are.
-func (d *deciding) isTogether() string {
-	return fmt.Sprintf("policy %s keeps all that it governs together in %s", d.wants.policyName(), namesOf(d.with.clusters))
+// reason says where the others of the policy are.
+func (t *together) reason() string {
+	return fmt.Sprintf("policy %s keeps all that it governs together in %s", t.policy, namesOf(t.clusters))
 }
 
 // notTogether returns what keeps an object from being where the others of its policy are.
 func (d *deciding) notTogether() (notes []string) {
-	if d.with == nil {
+	with := d.seating.with
+	if with == nil {
 		return nil
 	}
 	switch n := d.result.Placement.Unschedulable; {
-	case len(d.seats) == 0 || n > 0:
-		notes = append(notes, d.isTogether()+", and this one has no other place")
-	case d.o.Divided && d.o.Replicas > 0 && d.o.Replicas < int64(len(d.with.clusters)):
-		notes = append(notes, fmt.Sprintf("%s, and this one has fewer replicas than these are", d.isTogether()))
+	case len(d.seating.seats) == 0 || n > 0:
+		notes = append(notes, with.reason()+", and this one has no other place")
+	case d.o.Divided && d.o.Replicas > 0 && d.o.Replicas < int64(len(with.clusters)):
+		notes = append(notes, fmt.Sprintf("%s, and this one has fewer replicas than these are", with.reason()))
 	}
 	return notes
 }

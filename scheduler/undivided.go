@@ -33,13 +33,13 @@ func (d *deciding) decideUngoverned() {
 }
 
 // mayFollow reports whether a referrer that takes the object along may still come.
-func (d *deciding) mayFollow() bool {
-	return d.o.needsReferrer() && !d.w.SecretsEverywhere || isReferable(d.o.Kind) && d.w.TakesReferences(d.o.Namespace)
+func (q *question) mayFollow() bool {
+	return q.o.needsReferrer() && !q.w.SecretsEverywhere || isReferable(q.o.Kind) && q.w.TakesReferences(q.o.Namespace)
 }
 
 // follows reports whether an object goes where its referrers go because nothing else decides, as in its last placement.
-func (d *deciding) follows() bool {
-	return !d.o.Divided && d.wants.policy == nil && d.o.Selector == nil && d.o.Follow != nil && d.o.Current.Policy == ""
+func (q *question) follows() bool {
+	return !q.o.Divided && q.wants.policy == nil && q.o.Selector == nil && q.o.Follow != nil && q.o.Current.Policy == ""
 }
 
 // isReferable reports whether workloads refer to objects of a kind.
@@ -63,7 +63,7 @@ func rowOf(o *Object) *v1beta1.FederatedKind {
 // MostClusters returns in how many clusters an undivided object may be at once, if all are well: by their namespaces, its annotations and its
 // policy.
 func (w *World) MostClusters(o *Object) int {
-	d := &deciding{o: o, w: w, wants: wantsOf(o, w), quiet: true}
+	d := &division{question: &question{o: o, w: w, wants: wantsOf(o, w)}}
 	for i, c := range w.Clusters {
 		if d.wants.refuses(o.Namespace, c, w) == "" {
 			d.seats = append(d.seats, candidate{cluster: c, group: w.groups[i]})
@@ -79,7 +79,7 @@ func (w *World) MostClusters(o *Object) int {
 }
 
 // allClusters returns the plan of an undivided object: 1 for each cluster that may have it.
-func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
+func (d *division) allClusters(from map[string]int64) map[string]int64 {
 	r := apportion.Request{Key: d.o.Key(), Group: d.group(), Replicas: math.MaxInt32}
 	var seats []*candidate
 	for i := range d.seats {
@@ -101,7 +101,7 @@ func (d *deciding) allClusters(from map[string]int64) map[string]int64 {
 	}
 	_, d.unmet = apportion.Spread(r.Group, candidates, d.wants.spread, plan, r.Replicas)
 	for name, because := range why {
-		d.explain(name, because)
+		d.reasons.add(name, because)
 	}
 	return plan
 }

@@ -116,6 +116,9 @@ func (a *wants) selected(c *v1beta1.Cluster) (why []string) {
 	return why
 }
 
+// neverFailsBack reports whether moved replicas stay where they are.
+func (a *wants) neverFailsBack() bool { return a.failover.Failback == v1beta1.FailbackNever }
+
 func (a *wants) policyName() string {
 	if a.policy == nil {
 		return ""

@@ -134,13 +134,13 @@ func TestTaintsAndTolerations(t *testing.T) {
 		{corev1.Taint{Key: "k", Effect: "NoExecute", TimeAdded: &added}, &corev1.Toleration{Operator: "Exists", TolerationSeconds: seconds(60)}, out, 0},
 		{corev1.Taint{Key: "k", Effect: "NoExecute"}, &corev1.Toleration{Operator: "Exists", TolerationSeconds: seconds(60)}, out, 0},
 	} {
-		d := &deciding{w: NewWorld(nil, nil), now: now}
+		rules := &useRules{wants: &wants{}, now: now}
 		if c.toleration != nil {
-			d.wants.tolerations = []corev1.Toleration{*c.toleration}
+			rules.wants.tolerations = []corev1.Toleration{*c.toleration}
 		}
 		s := candidate{cluster: cluster("a", 0)}
 		s.cluster.Spec.Taints = []corev1.Taint{c.taint}
-		d.applyConstraints(&s)
+		rules.apply(&s)
 		if s.use != c.use || s.until != c.lookAgain {
 			t.Errorf("%s with toleration %+v: use %d, look again in %s; want %d, %s", c.taint.ToString(), c.toleration, s.use, s.until, c.use, c.lookAgain)
 		}
