@@ -1,13 +1,10 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/phrase"
@@ -27,125 +24,6 @@ const (
 	// morePercent and more are how many more replicas than predicted may move.
 	morePercent, more = 20, 10
 )
-
-// ignoresCheck reports whether the drill ignores a failed check.
-func (d *drill) ignoresCheck(check string) bool { return slices.Contains(d.Spec.Allow, check) }
-
-// atRest returns the first failed check of those that require that nothing else happens.
-func (d *drill) atRest() (reason, message string) {
-	if broken := d.brokenBudgets(d.predictedUnplaced()); len(broken) > 0 {
-		return v1beta1.DrillBudgets, broken[0]
-	}
-	if !d.ignoresCheck(v1beta1.DrillQuiet) {
-		if restless := d.changingObjects(); len(restless) > 0 {
-			return v1beta1.DrillQuiet, fmt.Sprintf("%s not as desired: %s", phrase.Subject(int64(len(restless)), "object", "is", "are"), strings.Join(restless[:min(len(restless), 5)], ", "))
-		}
-	}
-	if other, at := d.lastDrill(); !d.ignoresCheck(v1beta1.DrillRested) && other != "" && d.Now.Sub(at) < rest {
-		return v1beta1.DrillRested, fmt.Sprintf("drill %s took clusters of the scope out until %s ago; must be %s", other, d.Now.Sub(at).Round(time.Second), rest)
-	}
-	return "", ""
-}
-
-// changingObjects returns the objects that are changing: those with replicas in the scope that are not as desired, and all
-// that have not been for long.
-func (d *drill) changingObjects() (names []string) {
-	for i := range d.Objects {
-		o := &d.Objects[i]
-		in := slices.ContainsFunc(d.Review.Clusters, func(c string) bool { return o.Placed[c] > 0 })
-		if o.Moving && (in || !o.Since.IsZero() && d.Now.Sub(o.Since) >= stuck) {
-			names = append(names, o.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// lastDrill returns the drill that last took a cluster of the scope out, and when it ended; "" if there is none.
-func (d *drill) lastDrill() (name string, at time.Time) {
-	for _, o := range d.Drills {
-		ended := o.Status.PhaseSince
-		if o.UID == d.UID || !o.IsFinished() || o.Status.Report == nil || ended == nil || !ended.After(at) {
-			continue
-		}
-		if slices.ContainsFunc(o.Status.Clusters, func(c string) bool { return slices.Contains(d.Review.Clusters, c) }) {
-			name, at = o.Name, ended.Time
-		}
-	}
-	return name, at
-}
-
-// predictedUnplaced returns the replicas that would fit nowhere, by object.
-func (d *drill) predictedUnplaced() map[string]int64 {
-	unplaced := map[string]int64{}
-	if d.movesReplicas() {
-		for _, m := range d.Review.Moves {
-			unplaced[m.Kind+" "+m.Namespace+"/"+m.Name] = m.Unschedulable
-		}
-	}
-	return unplaced
-}
-
-// brokenBudgets returns the PodDisruptionBudgets that would be violated if so many more replicas were not ready, over
-// all clusters together. Pods of an isolated cluster cannot be seen: they count as running.
-func (d *drill) brokenBudgets(more map[string]int64) (broken []string) {
-	for _, b := range d.Budgets {
-		var expected, gone int64
-		for _, i := range b.Objects {
-			o := &d.Objects[i]
-			missing := o.Asked - o.Ready
-			if d.isIsolation() && d.Status.Report != nil {
-				missing -= o.replicasAtHome(d.step.Status.Clusters)
-			}
-			expected += o.Asked
-			gone += min(o.Asked, max(0, missing)+more[o.Name])
-		}
-		if desired := b.desiredHealthy(expected); expected-gone < desired {
-			broken = append(broken, fmt.Sprintf("PodDisruptionBudget %s: %d of %d pods are healthy, must be %d", b.Name, expected-gone, expected, desired))
-		}
-	}
-	return broken
-}
-
-// replicasAtHome returns how many replicas an object had in clusters before they were failed over.
-func (o *Object) replicasAtHome(clusters []string) (n int64) {
-	placed := o.Home
-	if placed == nil {
-		placed = o.Placed
-	}
-	for _, c := range clusters {
-		n += placed[c]
-	}
-	return n
-}
-
-// desiredHealthy returns how many of so many pods must be healthy. It rounds percentages up, as Kubernetes does.
-func (b *Budget) desiredHealthy(expected int64) int64 {
-	of := func(n *intstr.IntOrString) int64 {
-		scaled, err := intstr.GetScaledValueFromIntOrPercent(n, int(expected), true)
-		if err != nil {
-			return 0 // the API rejects those
-		}
-		return int64(scaled)
-	}
-	switch {
-	case b.MinAvailable != nil:
-		return min(of(b.MinAvailable), expected)
-	case b.MaxUnavailable != nil:
-		return max(0, expected-of(b.MaxUnavailable))
-	}
-	return 0
-}
-
-// measureBudgets records since when a budget is violated.
-func (d *drill) measureBudgets() {
-	work := &d.step.Status.Report.Workloads
-	if len(d.brokenBudgets(nil)) == 0 {
-		work.BudgetViolatedSince = nil
-	} else {
-		work.BudgetViolatedSince = cmp.Or(work.BudgetViolatedSince, d.nowMicro())
-	}
-}
 
 // exceededLimit returns which effect of a drill exceeds its limit.
 func (d *drill) exceededLimit() (reason, message string) {
@@ -170,12 +48,125 @@ func (d *drill) exceededLimit() (reason, message string) {
 	return "", ""
 }
 
-// recordLeader records which process leads.
-func (d *drill) recordLeader() {
-	if s := &d.step.Status; d.Leader != "" && s.Leader != d.Leader && d.UnderWay() {
-		if s.Leader != "" {
-			s.LeaderChanges++
-		}
-		s.Leader = d.Leader
+// endRequest returns a person's request to end the drill: abort, delete, or the stop switch.
+func (d *drill) endRequest() (reason, message string) {
+	switch a := d.Status.Abort; {
+	case a != nil:
+		return v1beta1.DrillOperator, strings.TrimSuffix(fmt.Sprintf("aborted by %s: %s", a.By, a.Reason), ": ")
+	case d.DeletionTimestamp != nil:
+		return v1beta1.DrillOperator, "deleted"
+	case d.Stopped != "":
+		return v1beta1.DrillStopped, "drills are stopped: " + d.Stopped
 	}
+	return "", ""
+}
+
+// earlyEnd returns why an active drill goes back early.
+func (d *drill) earlyEnd() (reason, message string) {
+	if reason, message := d.endRequest(); reason != "" {
+		return reason, message
+	}
+	for _, c := range d.Clusters {
+		if d.isIsolation() && slices.Contains(d.step.Status.Clusters, c.Name) {
+			if slices.Contains(d.DeadBehind, c.Name) {
+				return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: does not answer, isolated or not", c.Name)
+			}
+			continue
+		}
+		if !isServing(c) {
+			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: %s, phase %s", c.Name, readyWord(c), c.Phase())
+		}
+	}
+	if reason, message := d.byHand(); reason != "" {
+		return reason, message
+	}
+	if d.isIsolation() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
+		return v1beta1.DrillControllerLost, d.notInForce()
+	}
+	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
+	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
+		return v1beta1.DrillReadyBelow, fmt.Sprintf("%s not ready, %d before: %d %% of %d stayed ready, must be %d %%",
+			phrase.Subject(work.MostNotReady, "replica", "is", "are"), work.NotReadyBefore, work.LeastReadyPercent, work.Replicas, least)
+	}
+	var unplaced int64
+	for i := range d.Objects {
+		unplaced += d.Objects[i].Unplaced
+	}
+	if most := d.Spec.Guardrails.Unplaced(); d.movesReplicas() && unplaced > most {
+		return v1beta1.DrillUnplaced, fmt.Sprintf("%s nowhere, at most %d may", phrase.Subject(unplaced, "replica", "fits", "fit"), most)
+	}
+	if reason, message := d.exceededLimit(); reason != "" {
+		return reason, message
+	}
+	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
+		return v1beta1.DrillDNSBehind, fmt.Sprintf("%s after the fault DNS does not have it: %s", behind, d.notOut())
+	}
+	return "", ""
+}
+
+// byHand returns what somebody changed of the clusters that are out.
+func (d *drill) byHand() (reason, message string) {
+	if d.isIsolation() {
+		return d.isolatedByHand()
+	}
+	if d.Status.Phase != v1beta1.DrillHolding {
+		for _, c := range d.scopeClusters() {
+			if mark := markOf(c); mark != nil && mark.Drill != d.uid {
+				return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody drains it", c.Name)
+			}
+		}
+		return "", ""
+	}
+	scope := d.scopeClusters()
+	if len(scope) < len(d.Status.Clusters) {
+		return v1beta1.DrillByHand, "a cluster of the scope was removed"
+	}
+	emptying := d.Spec.Method == v1beta1.DrillEvacuate
+	for _, c := range scope {
+		switch {
+		case !bears(c, d.uid):
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it over", c.Name)
+		case c.DNSWeight() != 0:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
+		case tainted(c) && !emptying:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody put the taint %s on it", c.Name, drainTaint.ToString())
+		case !tainted(c) && emptying && d.Status.Report.Marks.Placed != nil:
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took the taint %s off", c.Name, drainTaint.ToString())
+		}
+	}
+	return "", ""
+}
+
+// isolatedByHand returns what somebody changed of the isolated clusters. The drill itself does not change their specs.
+func (d *drill) isolatedByHand() (reason, message string) {
+	scope := d.scopeClusters()
+	if len(scope) < len(d.Status.Clusters) {
+		return v1beta1.DrillByHand, "a cluster of the scope was removed"
+	}
+	for _, c := range scope {
+		i := slices.IndexFunc(d.step.Status.Undo, func(u v1beta1.DrillUndo) bool { return u.Cluster == c.Name })
+		switch {
+		case c.Annotations[v1beta1.DrainAnnotation] != "" || c.OutOfService() != "":
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it out of service", c.Name)
+		case i >= 0 && weight(d.step.Status.Undo[i].DNSWeight) != c.DNSWeight():
+			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
+		}
+	}
+	return "", ""
+}
+
+// endsOnTheWay returns why an isolation that is over is not undone step by step. back is how long it has been over.
+func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
+	if reason, message = d.endRequest(); reason != "" {
+		return reason, message
+	}
+	if reason, message = d.isolatedByHand(); reason != "" {
+		return reason, message
+	}
+	for _, c := range d.scopeClusters() {
+		if back >= rejoining && !c.IsReady() {
+			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: not ready %s after the isolation", c.Name, rejoining)
+		}
+	}
+	return "", ""
 }

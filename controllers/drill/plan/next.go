@@ -29,18 +29,6 @@ const (
 	maxFollowed, maxData, maxMoves, maxChanges = 50, 8, 100, 300
 )
 
-// someOf returns as many of the moves as are compared.
-func someOf(moves []v1beta1.ReplicaMove) (some []v1beta1.ReplicaMove) {
-	changes := 0
-	for _, m := range moves[:min(len(moves), maxMoves)] {
-		if changes += len(m.Clusters); changes > maxChanges {
-			break
-		}
-		some = append(some, m)
-	}
-	return some
-}
-
 // drill is one drill in its world, with the step in the making.
 type drill struct {
 	*v1beta1.FailoverDrill
@@ -154,37 +142,6 @@ func (d *drill) baseline() {
 	d.predict()
 }
 
-// predict records what the review predicts and the state before.
-func (d *drill) predict() {
-	s := &d.step.Status
-	r := s.Report
-	held := d.isIsolation() && d.Review.SuspendedReason != "" // then the failover limits keep everything in place
-	for _, change := range d.Review.Records {
-		if held {
-			break
-		}
-		r.Prediction.Records++
-		if lost := lostData(&change); len(r.Prediction.Followed) < maxFollowed && len(lost) > 0 { // only what it is to lose is followed
-			change.Before, change.After = lost[:min(len(lost), maxData)], nil
-			r.Prediction.Followed = append(r.Prediction.Followed, change)
-		}
-	}
-	if d.movesReplicas() && !held {
-		r.Prediction.Replicas = d.Review.ReplicasMoved
-		r.Prediction.Moves = someOf(d.Review.Moves)
-	}
-	for i := range d.Objects {
-		if n := d.placedIn(&d.Objects[i]); n > 0 {
-			r.Workloads.Objects++
-			r.Workloads.Replicas += n
-		}
-		r.Workloads.Elsewhere += d.Objects[i].replicasOutside(s.Clusters)
-	}
-	r.Workloads.NotReadyBefore, r.Workloads.LeastReadyPercent = d.notReady(), 100
-	r.Workloads.MostNotReady = r.Workloads.NotReadyBefore
-	r.Earlier = d.compareEarlier() // of a drill that runs, too
-}
-
 // scopeClusters returns the existing clusters of the drill.
 func (d *drill) scopeClusters() (some []*v1beta1.Cluster) {
 	for _, c := range d.Clusters {
@@ -195,35 +152,10 @@ func (d *drill) scopeClusters() (some []*v1beta1.Cluster) {
 	return some
 }
 
-func (d *drill) placedIn(o *Object) (n int64) {
-	for _, name := range d.step.Status.Clusters {
-		n += o.Placed[name]
-	}
-	return n
-}
-
-// replicasOutside returns how many replicas an object has in clusters outside the scope.
-func (o *Object) replicasOutside(scope []string) (n int64) {
-	for name, placed := range o.Placed {
-		if o.Counts && !slices.Contains(scope, name) {
-			n += placed
-		}
-	}
-	return n
-}
-
 // movesReplicas reports whether the drill moves replicas.
 func (d *drill) movesReplicas() bool { return d.Spec.Method != v1beta1.DrillShift }
 
 func (d *drill) isIsolation() bool { return d.Spec.Method.Isolates() }
-
-// notReady returns how many requested replicas are ready in no cluster.
-func (d *drill) notReady() (n int64) {
-	for i := range d.Objects {
-		n += max(0, d.Objects[i].Asked-d.Objects[i].Ready)
-	}
-	return n
-}
 
 // inject takes the clusters out of DNS, or cuts the federation off from them.
 func (d *drill) inject() {
@@ -396,4 +328,26 @@ func (d *drill) leftBehind() (left []string) {
 		left = append(left, "Lease "+v1beta1.FederationNamespace+"/"+v1beta1.DrillLease)
 	}
 	return left
+}
+
+// backInDNS reports whether the servers answer with the scope again, or need not be waited for because not all of it
+// comes back.
+func (d *drill) backInDNS() bool {
+	if slices.ContainsFunc(d.Providers, func(p v1beta1.DNSProvider) bool { return !p.Published }) {
+		return false
+	}
+	if slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !isServing(c) || c.DNSWeight() == 0 }) {
+		return true
+	}
+	return d.answersAgain() || d.phaseDuration() > behind
+}
+
+// recordLeader records which process leads.
+func (d *drill) recordLeader() {
+	if s := &d.step.Status; d.Leader != "" && s.Leader != d.Leader && d.UnderWay() {
+		if s.Leader != "" {
+			s.LeaderChanges++
+		}
+		s.Leader = d.Leader
+	}
 }

@@ -47,17 +47,6 @@ func (d *drill) takeSample() {
 	r.Samples = append(thinned(r.Samples), is)
 }
 
-// recordsOfScope returns how many of the followed record sets have data that they are to lose.
-func (d *drill) recordsOfScope() (n int32) {
-	for _, followed := range d.step.Status.Report.Prediction.Followed {
-		has := d.Records[Record{followed.Name, followed.Type}]
-		if slices.ContainsFunc(lostData(&followed), func(data string) bool { return slices.Contains(has, data) }) {
-			n++
-		}
-	}
-	return n
-}
-
 // thinned returns samples with room for one more. Where there is none each two become one: of the first's time, with the
 // fewest that were ready and the most that were in DNS.
 func thinned(samples []v1beta1.DrillSample) (fewer []v1beta1.DrillSample) {
