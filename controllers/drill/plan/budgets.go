@@ -7,16 +7,13 @@ import (
 )
 
 // brokenBudgets returns the PodDisruptionBudgets that would be violated if so many more replicas were not ready, over
-// all clusters together. Pods of an isolated cluster cannot be seen: they count as running.
-func (d *drill) brokenBudgets(more map[string]int64) (broken []string) {
-	for _, b := range d.Budgets {
+// all clusters together. Pods in unseen clusters count as running.
+func (w *World) brokenBudgets(more map[string]int64, unseen []string) (broken []string) {
+	for _, b := range w.Budgets {
 		var expected, gone int64
 		for _, i := range b.Objects {
-			o := &d.Objects[i]
-			missing := o.Asked - o.Ready
-			if d.isIsolation() && d.Status.Report != nil {
-				missing -= o.replicasAtHome(d.step.Status.Clusters)
-			}
+			o := &w.Objects[i]
+			missing := o.Asked - o.Ready - o.replicasAtHome(unseen)
 			expected += o.Asked
 			gone += min(o.Asked, max(0, missing)+more[o.Name])
 		}
@@ -43,4 +40,12 @@ func (b *Budget) desiredHealthy(expected int64) int64 {
 		return max(0, expected-of(b.MaxUnavailable))
 	}
 	return 0
+}
+
+// unseen are the clusters whose pods cannot be seen, because the drill has isolated them.
+func (r *run) unseen() []string {
+	if r.isIsolation() && r.Status.Report != nil {
+		return r.next.Clusters
+	}
+	return nil
 }

@@ -142,7 +142,7 @@ func TestWhatIsFollowedInDNS(t *testing.T) {
 			}
 			m.drill.Status.Report.Prediction.Followed = append(m.drill.Status.Report.Prediction.Followed, c)
 		}
-		d := in(m, w)
+		d := in(m, w).followed()
 		if why := d.notOut(); (why == "") != out || d.answersAgain() != back {
 			t.Fatalf("published %t, followed %+v, DNS has %v: not out because of %q, back %t; want out %t, back %t",
 				published, m.drill.Status.Report.Prediction.Followed, w.Records, why, d.answersAgain(), out, back)
@@ -155,11 +155,11 @@ func TestNotOutNamesWhatIsThere(t *testing.T) {
 	m := newMade(t, v1beta1.DrillShift)
 	w := m.world()
 	m.drill.Status.Report = &v1beta1.DrillReport{Prediction: v1beta1.DrillPrediction{Followed: w.Review.Records}}
-	if got := in(m, w).notOut(); got != "web. A has 192.0.2.1" {
+	if got := in(m, w).followed().notOut(); got != "web. A has 192.0.2.1" {
 		t.Errorf("got %q", got)
 	}
 	w.Providers = append(w.Providers, v1beta1.DNSProvider{Name: "far", Message: "timeout"})
-	if got := in(m, w).notOut(); got != "provider far is behind: timeout" {
+	if got := in(m, w).followed().notOut(); got != "provider far is behind: timeout" {
 		t.Errorf("with a provider that is behind: got %q", got)
 	}
 	if in(m, w).backInDNS() {
@@ -177,16 +177,16 @@ func TestDifferencesFromThePrediction(t *testing.T) {
 			{Cluster: "c", After: 14}}},
 	}}}
 	w.Objects[0].Placed = map[string]int64{"b": 15, "c": 13, "d": 2}
-	if got, want := in(m, w).differences(), []string{"Deployment shop/web: 13 in c, predicted 14"}; !slices.Equal(got, want) {
+	if got, want := differences(m.drill.Status.Report.Prediction.Moves, w.Objects), []string{"Deployment shop/web: 13 in c, predicted 14"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.Objects[0].Placed = map[string]int64{"a": 10, "c": 14}
 	want := []string{"Deployment shop/web: 10 in a, predicted 0", "Deployment shop/web: 0 in b, predicted 15"}
-	if got := in(m, w).differences(); !slices.Equal(got, want) {
+	if got := differences(m.drill.Status.Report.Prediction.Moves, w.Objects); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.drill.Status.Report.Prediction.Moves = slices.Repeat(m.drill.Status.Report.Prediction.Moves, 60)
-	if got := in(m, w).differences(); len(got) != maxMoves {
+	if got := differences(m.drill.Status.Report.Prediction.Moves, w.Objects); len(got) != maxMoves {
 		t.Errorf("%d differences, want %d", len(got), maxMoves)
 	}
 }
@@ -216,7 +216,7 @@ func TestObjectivesAreCompared(t *testing.T) {
 		c.marks.Injected = after(0)
 		m.drill.Spec.Objectives, m.drill.Status.Report = c.asks, &v1beta1.DrillReport{Marks: c.marks, Workloads: v1beta1.DrillWorkloads{LeastReadyPercent: c.least}}
 		d, got := in(m, m.world()), []string{}
-		d.checkObjectives()
+		d.meter().checkObjectives()
 		for _, o := range d.step.Status.Report.Objectives {
 			measured := "-"
 			if o.Measured != nil {
@@ -242,7 +242,7 @@ func TestLeastReadyPercentIsTheWorstMoment(t *testing.T) {
 		for range 8 {
 			m.now, m.ready = m.now.Add(time.Second), int64(10+chance.IntN(21))
 			d := in(m, m.world())
-			d.measure()
+			d.meter().measure()
 			m.drill.Status = d.step.Status
 			work := m.drill.Status.Report.Workloads
 			if worst < 30-m.ready {

@@ -10,14 +10,14 @@ import (
 // maxEarlier is the maximum of drills to compare with.
 const maxEarlier = 50
 
-// compareEarlier compares with previous complete drills of the same clusters and method. Drills that ended early say nothing
+// compareEarlier compares a drill of clusters with previous complete drills of the same clusters and method. Drills that ended early say nothing
 // about durations. Nil if there are none.
-func (d *drill) compareEarlier() *v1beta1.DrillEarlier {
+func compareEarlier(drills []*v1beta1.FailoverDrill, of *v1beta1.FailoverDrill, clusters []string) *v1beta1.DrillEarlier {
 	var runs []*v1beta1.FailoverDrill
-	for _, o := range d.Drills {
+	for _, o := range drills {
 		s := &o.Status
 		full := s.Outcome == v1beta1.DrillSucceeded || s.Outcome == v1beta1.DrillFailed && (s.Reason == v1beta1.DrillObjectiveMissed || s.Reason == v1beta1.DrillLeftBehind)
-		if o.UID != d.UID && full && s.Report != nil && s.PhaseSince != nil && o.Spec.Method == d.Spec.Method && slices.Equal(s.Clusters, d.step.Status.Clusters) {
+		if o.UID != of.UID && full && s.Report != nil && s.PhaseSince != nil && o.Spec.Method == of.Spec.Method && slices.Equal(s.Clusters, clusters) {
 			runs = append(runs, o)
 		}
 	}

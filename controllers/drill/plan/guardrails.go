@@ -25,50 +25,37 @@ const (
 	morePercent, more = 20, 10
 )
 
-// exceededLimit returns which effect of a drill exceeds its limit.
-func (d *drill) exceededLimit() (reason, message string) {
-	if reason, message := d.clientsFail(false); reason != "" {
-		return reason, message
-	}
-	r := d.step.Status.Report
-	if since := r.Workloads.BudgetViolatedSince; since != nil && d.Now.Sub(since.Time) >= budgetFor {
-		if broken := d.brokenBudgets(nil); len(broken) > 0 {
-			return v1beta1.DrillBudgetViolated, fmt.Sprintf("for %s: %s", d.Now.Sub(since.Time).Round(time.Second), broken[0])
-		}
-	}
-	if most := r.Prediction.Replicas*(100+morePercent)/100 + more; r.Prediction.Moved > most {
-		return v1beta1.DrillUnpredicted, fmt.Sprintf("%d replicas have moved, %d were predicted: at most %d may", r.Prediction.Moved, r.Prediction.Replicas, most)
-	}
-	if n := d.step.Status.LeaderChanges; n >= maxLeaders {
-		return v1beta1.DrillControlPlane, fmt.Sprintf("another process has taken over %d times", n)
-	}
-	if !slices.ContainsFunc(d.SlowWrites[:], func(p99 time.Duration) bool { return p99 <= slow }) {
-		return v1beta1.DrillControlPlane, fmt.Sprintf("for 30 s writes at the federation's API take %s, must be %s", slices.Min(d.SlowWrites[:]), slow)
-	}
-	return "", ""
-}
-
 // endRequest returns a person's request to end the drill: abort, delete, or the stop switch.
-func (d *drill) endRequest() (reason, message string) {
-	switch a := d.Status.Abort; {
+func (r *run) endRequest() (reason, message string) {
+	switch a := r.Status.Abort; {
 	case a != nil:
 		return v1beta1.DrillOperator, strings.TrimSuffix(fmt.Sprintf("aborted by %s: %s", a.By, a.Reason), ": ")
-	case d.DeletionTimestamp != nil:
+	case r.DeletionTimestamp != nil:
 		return v1beta1.DrillOperator, "deleted"
-	case d.Stopped != "":
-		return v1beta1.DrillStopped, "drills are stopped: " + d.Stopped
+	case r.Stopped != "":
+		return v1beta1.DrillStopped, "drills are stopped: " + r.Stopped
 	}
 	return "", ""
 }
 
+// guard watches over a drill that has its clusters out.
+type guard struct {
+	*run
+	report *v1beta1.DrillReport
+	// scope are the clusters that exist.
+	scope []*v1beta1.Cluster
+}
+
+func (r *run) guard() *guard { return &guard{run: r, report: r.next.Report, scope: r.scope()} }
+
 // earlyEnd returns why an active drill goes back early.
-func (d *drill) earlyEnd() (reason, message string) {
-	if reason, message := d.endRequest(); reason != "" {
+func (g *guard) earlyEnd() (reason, message string) {
+	if reason, message := g.endRequest(); reason != "" {
 		return reason, message
 	}
-	for _, c := range d.Clusters {
-		if d.isIsolation() && slices.Contains(d.step.Status.Clusters, c.Name) {
-			if slices.Contains(d.DeadBehind, c.Name) {
+	for _, c := range g.Clusters {
+		if g.isIsolation() && slices.Contains(g.next.Clusters, c.Name) {
+			if slices.Contains(g.DeadBehind, c.Name) {
 				return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: does not answer, isolated or not", c.Name)
 			}
 			continue
@@ -77,60 +64,59 @@ func (d *drill) earlyEnd() (reason, message string) {
 			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: %s, phase %s", c.Name, readyWord(c), c.Phase())
 		}
 	}
-	if reason, message := d.byHand(); reason != "" {
+	if reason, message := g.byHand(); reason != "" {
 		return reason, message
 	}
-	if d.isIsolation() && d.Status.Phase == v1beta1.DrillHolding && !d.inForce() {
-		return v1beta1.DrillControllerLost, d.notInForce()
+	if g.isIsolation() && g.Status.Phase == v1beta1.DrillHolding && g.notInForce() != "" {
+		return v1beta1.DrillControllerLost, g.notInForce()
 	}
-	work, marks := d.step.Status.Report.Workloads, d.step.Status.Report.Marks
-	if least := d.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
+	work, marks := g.report.Workloads, g.report.Marks
+	if least := g.Spec.Guardrails.MinReady(); work.LeastReadyPercent < least {
 		return v1beta1.DrillReadyBelow, fmt.Sprintf("%s not ready, %d before: %d %% of %d stayed ready, must be %d %%",
 			phrase.Subject(work.MostNotReady, "replica", "is", "are"), work.NotReadyBefore, work.LeastReadyPercent, work.Replicas, least)
 	}
 	var unplaced int64
-	for i := range d.Objects {
-		unplaced += d.Objects[i].Unplaced
+	for i := range g.Objects {
+		unplaced += g.Objects[i].Unplaced
 	}
-	if most := d.Spec.Guardrails.Unplaced(); d.movesReplicas() && unplaced > most {
+	if most := g.Spec.Guardrails.Unplaced(); g.movesReplicas() && unplaced > most {
 		return v1beta1.DrillUnplaced, fmt.Sprintf("%s nowhere, at most %d may", phrase.Subject(unplaced, "replica", "fits", "fit"), most)
 	}
-	if reason, message := d.exceededLimit(); reason != "" {
+	if reason, message := g.exceededLimit(); reason != "" {
 		return reason, message
 	}
-	if marks.Injected != nil && marks.OutOfDNS == nil && d.Now.Sub(marks.Injected.Time) > behind {
-		return v1beta1.DrillDNSBehind, fmt.Sprintf("%s after the fault DNS does not have it: %s", behind, d.notOut())
+	if marks.Injected != nil && marks.OutOfDNS == nil && g.Now.Sub(marks.Injected.Time) > behind {
+		return v1beta1.DrillDNSBehind, fmt.Sprintf("%s after the fault DNS does not have it: %s", behind, g.followed().notOut())
 	}
 	return "", ""
 }
 
 // byHand returns what somebody changed of the clusters that are out.
-func (d *drill) byHand() (reason, message string) {
-	if d.isIsolation() {
-		return d.isolatedByHand()
+func (g *guard) byHand() (reason, message string) {
+	if g.isIsolation() {
+		return g.isolatedByHand()
 	}
-	if d.Status.Phase != v1beta1.DrillHolding {
-		for _, c := range d.scopeClusters() {
-			if mark := markOf(c); mark != nil && mark.Drill != d.uid {
+	if g.Status.Phase != v1beta1.DrillHolding {
+		for _, c := range g.scope {
+			if mark := markOf(c); mark != nil && mark.Drill != g.uid() {
 				return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody drains it", c.Name)
 			}
 		}
 		return "", ""
 	}
-	scope := d.scopeClusters()
-	if len(scope) < len(d.Status.Clusters) {
+	if len(g.scope) < len(g.Status.Clusters) {
 		return v1beta1.DrillByHand, "a cluster of the scope was removed"
 	}
-	emptying := d.Spec.Method == v1beta1.DrillEvacuate
-	for _, c := range scope {
+	emptying := g.Spec.Method == v1beta1.DrillEvacuate
+	for _, c := range g.scope {
 		switch {
-		case !bears(c, d.uid):
+		case !bears(c, g.uid()):
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it over", c.Name)
 		case c.DNSWeight() != 0:
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
 		case tainted(c) && !emptying:
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody put the taint %s on it", c.Name, drainTaint.ToString())
-		case !tainted(c) && emptying && d.Status.Report.Marks.Placed != nil:
+		case !tainted(c) && emptying && g.Status.Report.Marks.Placed != nil:
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took the taint %s off", c.Name, drainTaint.ToString())
 		}
 	}
@@ -138,17 +124,16 @@ func (d *drill) byHand() (reason, message string) {
 }
 
 // isolatedByHand returns what somebody changed of the isolated clusters. The drill itself does not change their specs.
-func (d *drill) isolatedByHand() (reason, message string) {
-	scope := d.scopeClusters()
-	if len(scope) < len(d.Status.Clusters) {
+func (g *guard) isolatedByHand() (reason, message string) {
+	if len(g.scope) < len(g.Status.Clusters) {
 		return v1beta1.DrillByHand, "a cluster of the scope was removed"
 	}
-	for _, c := range scope {
-		i := slices.IndexFunc(d.step.Status.Undo, func(u v1beta1.DrillUndo) bool { return u.Cluster == c.Name })
+	for _, c := range g.scope {
+		i := slices.IndexFunc(g.next.Undo, func(u v1beta1.DrillUndo) bool { return u.Cluster == c.Name })
 		switch {
 		case c.Annotations[v1beta1.DrainAnnotation] != "" || c.OutOfService() != "":
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody took it out of service", c.Name)
-		case i >= 0 && weight(d.step.Status.Undo[i].DNSWeight) != c.DNSWeight():
+		case i >= 0 && weight(g.next.Undo[i].DNSWeight) != c.DNSWeight():
 			return v1beta1.DrillByHand, fmt.Sprintf("cluster %s: somebody set spec.dnsWeight to %d", c.Name, c.DNSWeight())
 		}
 	}
@@ -156,17 +141,39 @@ func (d *drill) isolatedByHand() (reason, message string) {
 }
 
 // endsOnTheWay returns why an isolation that is over is not undone step by step. back is how long it has been over.
-func (d *drill) endsOnTheWay(back time.Duration) (reason, message string) {
-	if reason, message = d.endRequest(); reason != "" {
+func (g *guard) endsOnTheWay(back time.Duration) (reason, message string) {
+	if reason, message = g.endRequest(); reason != "" {
 		return reason, message
 	}
-	if reason, message = d.isolatedByHand(); reason != "" {
+	if reason, message = g.isolatedByHand(); reason != "" {
 		return reason, message
 	}
-	for _, c := range d.scopeClusters() {
+	for _, c := range g.scope {
 		if back >= rejoining && !c.IsReady() {
 			return v1beta1.DrillRealFailure, fmt.Sprintf("cluster %s: not ready %s after the isolation", c.Name, rejoining)
 		}
+	}
+	return "", ""
+}
+
+// exceededLimit returns which effect of a drill exceeds its limit.
+func (g *guard) exceededLimit() (reason, message string) {
+	if reason, message := g.probes().fail(false); reason != "" {
+		return reason, message
+	}
+	if since := g.report.Workloads.BudgetViolatedSince; since != nil && g.Now.Sub(since.Time) >= budgetFor {
+		if broken := g.brokenBudgets(nil, g.unseen()); len(broken) > 0 {
+			return v1beta1.DrillBudgetViolated, fmt.Sprintf("for %s: %s", g.Now.Sub(since.Time).Round(time.Second), broken[0])
+		}
+	}
+	if p := &g.report.Prediction; p.Moved > p.Replicas*(100+morePercent)/100+more {
+		return v1beta1.DrillUnpredicted, fmt.Sprintf("%d replicas have moved, %d were predicted: at most %d may", p.Moved, p.Replicas, p.Replicas*(100+morePercent)/100+more)
+	}
+	if n := g.next.LeaderChanges; n >= maxLeaders {
+		return v1beta1.DrillControlPlane, fmt.Sprintf("another process has taken over %d times", n)
+	}
+	if !slices.ContainsFunc(g.SlowWrites[:], func(p99 time.Duration) bool { return p99 <= slow }) {
+		return v1beta1.DrillControlPlane, fmt.Sprintf("for 30 s writes at the federation's API take %s, must be %s", slices.Min(g.SlowWrites[:]), slow)
 	}
 	return "", ""
 }

@@ -18,7 +18,7 @@ import (
 
 // in returns a drill of cluster a in its world, in the middle of a pass.
 func in(m *made, w *World) *drill {
-	return &drill{FailoverDrill: m.drill, World: w, uid: string(m.drill.UID), step: Step{Status: *m.drill.Status.DeepCopy()}}
+	return newDrill(m.drill, w)
 }
 
 // The pods that a budget wants are counted one by one: of minAvailable the fewest that are as large a share of all, of maxUnavailable so many
@@ -98,7 +98,8 @@ func TestBrokenBudgetsCountPods(t *testing.T) {
 			pods, healthy = pods+o.Asked, healthy+max(0, runs-nowhere[o.Name])
 		}
 		w.Budgets = []Budget{b}
-		got, want := in(m, w).brokenBudgets(nowhere), ""
+		d, want := in(m, w), ""
+		got := d.brokenBudgets(nowhere, d.unseen())
 		if least := b.desiredHealthy(pods); healthy < least {
 			want = fmt.Sprintf("PodDisruptionBudget shop/web: %d of %d pods are healthy, must be %d", healthy, pods, least)
 		}
@@ -143,7 +144,7 @@ func TestQuietNamesWhatChanges(t *testing.T) {
 		o.Name = name
 		w.Objects = append(w.Objects, o)
 	}
-	if got := in(m, w).changingObjects(); !slices.Equal(got, []string{"in", "stuck"}) {
+	if got := changingObjects(w.Objects, w.Review.Clusters, w.Now); !slices.Equal(got, []string{"in", "stuck"}) {
 		t.Errorf("got %q, want in, stuck", got)
 	}
 	for i := range 7 {
@@ -181,7 +182,7 @@ func TestRestedLooksForTheLastDrill(t *testing.T) {
 				want, last = d.Name, ago
 			}
 		}
-		name, _ := in(m, w).lastDrill()
+		name, _ := lastDrill(w.Drills, m.drill.UID, w.Review.Clusters)
 		reason, message := Preflight(m.drill, w)
 		if rests := want != "" && last < time.Hour; name != want || rests != (reason == v1beta1.DrillRested) || rests && !strings.Contains(message,
 			fmt.Sprintf("drill %s took clusters of the scope out until %s ago", want, last)) {
@@ -196,7 +197,7 @@ func TestUnpredictedBeginsAboveAFifthAndTen(t *testing.T) {
 		for moved, want := range map[int64]string{0: "", most: "", most + 1: v1beta1.DrillUnpredicted} {
 			m := newMade(t, v1beta1.DrillEvacuate)
 			m.drill.Status.Report = &v1beta1.DrillReport{Prediction: v1beta1.DrillPrediction{Replicas: predicted, Moved: moved}}
-			if got, message := in(m, m.world()).exceededLimit(); got != want {
+			if got, message := in(m, m.world()).guard().exceededLimit(); got != want {
 				t.Errorf("%d moved of %d predicted: got %q %s, want %q", moved, predicted, got, message, want)
 			}
 		}
@@ -242,7 +243,7 @@ func TestBudgetsAreViolatedSince(t *testing.T) {
 	for i, ready := range []int64{30, 29, 28, 20, 29, 28} {
 		m.now, m.ready = begin.Add(time.Duration(i)*time.Second), ready
 		d := in(m, m.world())
-		d.measureBudgets()
+		d.meter().measureBudgets()
 		m.drill.Status = d.step.Status
 		want := map[int64]*metav1.MicroTime{28: new(metav1.NewMicroTime(m.now)), 20: new(metav1.NewMicroTime(begin.Add(2 * time.Second)))}[ready]
 		if got := m.drill.Status.Report.Workloads.BudgetViolatedSince; !got.Equal(want) {
@@ -273,7 +274,7 @@ func TestEndsOnTheWayBack(t *testing.T) {
 		w := m.world()
 		c.do(m)
 		w.Clusters = m.clusters
-		if got, message := in(m, w).endsOnTheWay(c.back); got != c.want {
+		if got, message := in(m, w).guard().endsOnTheWay(c.back); got != c.want {
 			t.Errorf("%s after %s: got %q %s, want %q", name, c.back, got, message, c.want)
 		}
 	}

@@ -26,7 +26,7 @@ const (
 // them are cut off.
 func (d *drill) isolate() (inForce bool) {
 	d.step.LookAgain = soon
-	for _, c := range d.scopeClusters() {
+	for _, c := range d.scope() {
 		if c.Drill() == nil {
 			until := d.Now.Add(time.Duration(d.Spec.Hold()) * time.Second).UTC().Format(time.RFC3339)
 			d.markCluster(c, v1beta1.ReasonIsolated, fmt.Sprintf("drill %s has cut the federation off from it, until %s", d.Name, until))
@@ -36,7 +36,7 @@ func (d *drill) isolate() (inForce bool) {
 		return false
 	}
 	d.step.Isolate = d.renewalDue()
-	return d.inForce()
+	return d.notInForce() == ""
 }
 
 func (d *drill) markCluster(c *v1beta1.Cluster, reason, message string) {
@@ -46,19 +46,16 @@ func (d *drill) markCluster(c *v1beta1.Cluster, reason, message string) {
 	}})
 }
 
-// inForce reports whether this process is cut off from the whole scope by this drill, and with Blackhole, clients too.
-func (d *drill) inForce() bool { return d.notInForce() == "" }
-
-// notInForce returns what is not cut off, or not any more; "" if all is.
-func (d *drill) notInForce() string {
-	if d.Lease.Drill != d.uid {
+// notInForce returns what of the scope this process, and with Blackhole clients too, is not cut off from by this drill, or not any more; "" if from all.
+func (r *run) notInForce() string {
+	if r.Lease.Drill != r.uid() {
 		return "the isolation was not renewed in time"
 	}
-	for _, name := range d.step.Status.Clusters {
+	for _, name := range r.next.Clusters {
 		switch {
-		case !slices.Contains(d.Isolated, name):
+		case !slices.Contains(r.Isolated, name):
 			return fmt.Sprintf("cluster %s: the isolation was not renewed in time", name)
-		case d.Spec.Method == v1beta1.DrillBlackhole && !slices.Contains(d.Blackholed, name):
+		case r.Spec.Method == v1beta1.DrillBlackhole && !slices.Contains(r.Blackholed, name):
 			return fmt.Sprintf("cluster %s: the Lease of its node agents could not be renewed in time", name)
 		}
 	}
@@ -66,9 +63,9 @@ func (d *drill) notInForce() string {
 }
 
 // renewalDue reports whether it is time to renew the Lease.
-func (d *drill) renewalDue() bool {
-	age := d.Now.Sub(d.Lease.Renewed)
-	return d.Lease.Drill != d.uid || age >= renewEvery || age < 0
+func (r *run) renewalDue() bool {
+	age := r.Now.Sub(r.Lease.Renewed)
+	return r.Lease.Drill != r.uid() || age >= renewEvery || age < 0
 }
 
 func weight(w *int32) int32 {
@@ -83,10 +80,10 @@ func (d *drill) endIsolation() {
 		back = d.phaseDuration()
 	}
 	if s.Reason == "" {
-		s.Reason, s.Message = d.endsOnTheWay(back)
+		s.Reason, s.Message = d.guard().endsOnTheWay(back)
 	}
 	var marked []*v1beta1.Cluster
-	for _, c := range d.scopeClusters() {
+	for _, c := range d.scope() {
 		if is := c.Drill(); is != nil {
 			marked = append(marked, c)
 			if s.Reason != "" && is.Reason != v1beta1.ReasonIsolationAborted {
@@ -94,14 +91,18 @@ func (d *drill) endIsolation() {
 			}
 		}
 	}
-	held := d.Lease.Drill == d.uid
+	held := d.Lease.Drill == d.uid()
 	d.step.LetIn = held && d.Lease.Blackhole
 	d.step.Lift = held && !d.Lease.Blackhole && d.isLetIn()
 	if cut := slices.ContainsFunc(s.Clusters, func(name string) bool { return slices.Contains(d.Isolated, name) }); cut || held || len(d.step.Marks) > 0 {
 		d.step.LookAgain = soon
 		return
 	}
-	switch serve, early := d.recordReturn(), s.Reason != ""; {
+	serve, waitsForDNS := d.meter().recordReturn()
+	if waitsForDNS {
+		d.step.LookAgain = soon
+	}
+	switch early := s.Reason != ""; {
 	case serve && (s.Report.Marks.BackInDNS != nil || back > behind):
 	case early && back >= rejoining || back >= time.Duration(d.Spec.Recovery())*time.Second:
 	default:
@@ -116,10 +117,10 @@ func (d *drill) endIsolation() {
 }
 
 // isLetIn reports whether clients reach the scope again, as far as is known: its addresses are not to be in DNS before.
-func (d *drill) isLetIn() bool {
-	since := d.Now.Sub(d.Lease.Renewed)
-	dropped := slices.ContainsFunc(d.step.Status.Clusters, func(name string) bool { return slices.Contains(d.Blackholed, name) })
-	return d.Spec.Method != v1beta1.DrillBlackhole || since >= agentsHear && !dropped || since >= agentsSilent || since < 0
+func (r *run) isLetIn() bool {
+	since := r.Now.Sub(r.Lease.Renewed)
+	dropped := slices.ContainsFunc(r.next.Clusters, func(name string) bool { return slices.Contains(r.Blackholed, name) })
+	return r.Spec.Method != v1beta1.DrillBlackhole || since >= agentsHear && !dropped || since >= agentsSilent || since < 0
 }
 
 // SweepIsolation returns what to do about isolations by drills that are deleted or over: the conditions to remove, and

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
@@ -29,17 +27,21 @@ const (
 	maxFollowed, maxData, maxMoves, maxChanges = 50, 8, 100, 300
 )
 
-// drill is one drill in its world, with the step in the making.
+// drill is the course of one drill: a run with the step in the making.
 type drill struct {
-	*v1beta1.FailoverDrill
-	*World
-	uid  string
+	*run
 	step Step
+}
+
+func newDrill(of *v1beta1.FailoverDrill, w *World) *drill {
+	d := &drill{step: Step{Status: *of.Status.DeepCopy()}}
+	d.run = &run{FailoverDrill: of, World: w, next: &d.step.Status}
+	return d
 }
 
 // Next returns what a drill does next.
 func Next(of *v1beta1.FailoverDrill, w *World) Step {
-	d := &drill{FailoverDrill: of, World: w, uid: string(of.UID), step: Step{Status: *of.Status.DeepCopy()}}
+	d := newDrill(of, w)
 	d.recordLeader()
 	switch s := &d.step.Status; s.Phase {
 	case "", v1beta1.DrillPending:
@@ -58,24 +60,14 @@ func Next(of *v1beta1.FailoverDrill, w *World) Step {
 		d.step.Release = true
 	}
 	if d.UnderWay() {
-		d.takeSample()
+		d.meter().takeSample()
 	}
 	return d.step
 }
 
-func (d *drill) nowMicro() *metav1.MicroTime { return new(metav1.NewMicroTime(d.Now)) }
-
 // enterPhase begins a phase.
 func (d *drill) enterPhase(phase v1beta1.DrillPhase) {
 	d.step.Status.Phase, d.step.Status.PhaseSince, d.step.LookAgain = phase, d.nowMicro(), tick
-}
-
-// phaseDuration returns how long the phase has lasted.
-func (d *drill) phaseDuration() time.Duration {
-	if d.Status.PhaseSince == nil {
-		return 0
-	}
-	return d.Now.Sub(d.Status.PhaseSince.Time)
 }
 
 // finish ends the drill.
@@ -126,7 +118,7 @@ func (d *drill) baseline() {
 	}
 	d.step.LookAgain = tick
 	over := d.phaseDuration() >= time.Duration(d.Spec.Baseline())*time.Second
-	if reason, message := d.clientsPass(over); reason != "" {
+	if reason, message := d.probes().pass(over); reason != "" {
 		d.finish(v1beta1.DrillBlocked, reason, message)
 		return
 	}
@@ -136,31 +128,16 @@ func (d *drill) baseline() {
 	d.enterPhase(v1beta1.DrillInjecting)
 	s := &d.step.Status
 	s.Clusters, s.Undo, s.Report = d.Review.Clusters, nil, &v1beta1.DrillReport{}
-	for _, c := range d.scopeClusters() {
+	for _, c := range d.scope() {
 		s.Undo = append(s.Undo, v1beta1.DrillUndo{Cluster: c.Name, DNSWeight: c.Spec.DNSWeight})
 	}
-	d.predict()
+	d.meter().predict()
 }
-
-// scopeClusters returns the existing clusters of the drill.
-func (d *drill) scopeClusters() (some []*v1beta1.Cluster) {
-	for _, c := range d.Clusters {
-		if slices.Contains(d.step.Status.Clusters, c.Name) {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
-// movesReplicas reports whether the drill moves replicas.
-func (d *drill) movesReplicas() bool { return d.Spec.Method != v1beta1.DrillShift }
-
-func (d *drill) isIsolation() bool { return d.Spec.Method.Isolates() }
 
 // inject takes the clusters out of DNS, or cuts the federation off from them.
 func (d *drill) inject() {
 	d.step.LookAgain = tick
-	if reason, message := d.earlyEnd(); reason != "" {
+	if reason, message := d.guard().earlyEnd(); reason != "" {
 		d.goBack(reason, message)
 		return
 	}
@@ -168,10 +145,10 @@ func (d *drill) inject() {
 	if d.isIsolation() {
 		in = d.isolate()
 	}
-	for _, c := range d.scopeClusters() {
-		if !d.isIsolation() && !bears(c, d.uid) {
+	for _, c := range d.scope() {
+		if !d.isIsolation() && !bears(c, d.uid()) {
 			in = false
-			d.step.Changes = append(d.step.Changes, takenOut(c, d.uid, d.Now))
+			d.step.Changes = append(d.step.Changes, takenOut(c, d.uid(), d.Now))
 		}
 	}
 	switch {
@@ -186,8 +163,8 @@ func (d *drill) inject() {
 // hold measures, and takes the steps of an evacuation, until the time is over or something ends the drill.
 func (d *drill) hold() {
 	d.step.LookAgain = tick
-	d.measure()
-	if reason, message := d.earlyEnd(); reason != "" {
+	d.meter().measure()
+	if reason, message := d.guard().earlyEnd(); reason != "" {
 		d.goBack(reason, message)
 		return
 	}
@@ -196,7 +173,7 @@ func (d *drill) hold() {
 		d.step.Isolate = d.renewalDue()
 	}
 	if d.Spec.Method == v1beta1.DrillEvacuate && marks.LastUse != nil {
-		for _, c := range d.scopeClusters() {
+		for _, c := range d.scope() {
 			if !tainted(c) {
 				d.step.Changes = append(d.step.Changes, emptied(c))
 			}
@@ -226,9 +203,9 @@ func (d *drill) recover() {
 	}
 	marks, late := &d.step.Status.Report.Marks, d.phaseDuration() > time.Duration(d.Spec.Recovery())*time.Second && d.Status.Phase == v1beta1.DrillRecovering
 	var ours, full []*v1beta1.Cluster
-	for _, c := range d.scopeClusters() {
+	for _, c := range d.scope() {
 		switch {
-		case !bears(c, d.uid):
+		case !bears(c, d.uid()):
 		case tainted(c) && d.Spec.Method == v1beta1.DrillEvacuate:
 			full = append(full, c)
 		default:
@@ -249,7 +226,7 @@ func (d *drill) recover() {
 			d.step.Changes = append(d.step.Changes, broughtBack(c))
 		}
 	case late || d.backInDNS():
-		if !late && d.answersAgain() {
+		if !late && d.followed().answersAgain() {
 			marks.BackInDNS = d.nowMicro()
 		}
 		d.enterPhase(v1beta1.DrillVerifying)
@@ -258,12 +235,12 @@ func (d *drill) recover() {
 
 // backReady reports whether what is placed in the clusters again is ready. It does not wait for a lost cluster. A drill
 // that ends early waits for none: the clusters may be needed now, and names resolve only to what is ready.
-func (d *drill) backReady(clusters []*v1beta1.Cluster) bool {
-	if d.Spec.Method != v1beta1.DrillEvacuate || d.step.Status.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !isServing(c) }) {
+func (r *run) backReady(clusters []*v1beta1.Cluster) bool {
+	if r.Spec.Method != v1beta1.DrillEvacuate || r.next.Reason != "" || slices.ContainsFunc(clusters, func(c *v1beta1.Cluster) bool { return !isServing(c) }) {
 		return true
 	}
-	moving := slices.ContainsFunc(d.Objects, func(o Object) bool { return o.Moving && d.placedIn(&o) > 0 })
-	return d.phaseDuration() >= settling && !moving && d.notReady() <= d.step.Status.Report.Workloads.NotReadyBefore
+	moving := slices.ContainsFunc(r.Objects, func(o Object) bool { return o.Moving && o.replicasIn(r.next.Clusters) > 0 })
+	return r.phaseDuration() >= settling && !moving && notReady(r.Objects) <= r.next.Report.Workloads.NotReadyBefore
 }
 
 func isServing(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1beta1.PhaseServing }
@@ -271,13 +248,13 @@ func isServing(c *v1beta1.Cluster) bool { return c.IsReady() && c.Phase() == v1b
 // verify looks for leftovers and records the result.
 func (d *drill) verify() {
 	s := &d.step.Status
-	d.measureClients(true)
-	s.Report.Earlier = d.compareEarlier()
+	d.meter().measureClients(true)
+	s.Report.Earlier = compareEarlier(d.Drills, d.FailoverDrill, s.Clusters)
 	s.Report.LeftBehind = d.leftBehind()
 	if len(s.Report.LeftBehind) == 0 {
 		s.Report.Marks.Clean = d.nowMicro()
 	}
-	d.checkObjectives()
+	d.meter().checkObjectives()
 	missed := slices.DeleteFunc(slices.Clone(s.Report.Objectives), func(o v1beta1.DrillObjective) bool { return o.Met })
 	switch {
 	case slices.Contains([]string{v1beta1.DrillReadyBelow, v1beta1.DrillUnplaced, v1beta1.DrillBudgetViolated, v1beta1.DrillUnpredicted, v1beta1.DrillClientsFail}, s.Reason):
@@ -298,33 +275,33 @@ func (d *drill) verify() {
 }
 
 // leftBehind returns what still belongs to the drill, or is not as it was though nobody took it over.
-func (d *drill) leftBehind() (left []string) {
-	if d.step.Status.Reason == v1beta1.DrillByHand {
+func (r *run) leftBehind() (left []string) {
+	if r.next.Reason == v1beta1.DrillByHand {
 		return nil
 	}
-	for _, u := range d.step.Status.Undo {
-		i := slices.IndexFunc(d.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == u.Cluster })
+	for _, u := range r.next.Undo {
+		i := slices.IndexFunc(r.Clusters, func(c *v1beta1.Cluster) bool { return c.Name == u.Cluster })
 		if i < 0 {
 			continue
 		}
-		c := d.Clusters[i]
-		if bears(c, d.uid) {
+		c := r.Clusters[i]
+		if bears(c, r.uid()) {
 			left = append(left, fmt.Sprintf("cluster %s: annotation %s", c.Name, v1beta1.DrainAnnotation))
 		}
-		if tainted(c) && bears(c, d.uid) { // the note is removed last: a taint without it belongs to somebody
+		if tainted(c) && bears(c, r.uid()) { // the note is removed last: a taint without it belongs to somebody
 			left = append(left, fmt.Sprintf("cluster %s: taint %s", c.Name, drainTaint.ToString()))
 		}
 		if c.Drill() != nil {
 			left = append(left, fmt.Sprintf("cluster %s: condition %s", c.Name, v1beta1.ClusterDrill))
 		}
-		if slices.Contains(d.Blackholed, c.Name) {
+		if slices.Contains(r.Blackholed, c.Name) {
 			left = append(left, fmt.Sprintf("cluster %s: the Lease %s/%s there, which runs out within 30 s", c.Name, v1beta1.FederationNamespace, v1beta1.DrillLease))
 		}
-		if was := weight(u.DNSWeight); c.DNSWeight() != was && c.DNSWeight() == 0 && (markOf(c) == nil || bears(c, d.uid)) { // another weight, and a drain, belong to somebody
+		if was := weight(u.DNSWeight); c.DNSWeight() != was && c.DNSWeight() == 0 && (markOf(c) == nil || bears(c, r.uid())) { // another weight, and a drain, belong to somebody
 			left = append(left, fmt.Sprintf("cluster %s: spec.dnsWeight is %d, was %d", c.Name, c.DNSWeight(), was))
 		}
 	}
-	if d.Lease.Drill == d.uid {
+	if r.Lease.Drill == r.uid() {
 		left = append(left, "Lease "+v1beta1.FederationNamespace+"/"+v1beta1.DrillLease)
 	}
 	return left
@@ -332,14 +309,14 @@ func (d *drill) leftBehind() (left []string) {
 
 // backInDNS reports whether the servers answer with the scope again, or need not be waited for because not all of it
 // comes back.
-func (d *drill) backInDNS() bool {
-	if slices.ContainsFunc(d.Providers, func(p v1beta1.DNSProvider) bool { return !p.Published }) {
+func (r *run) backInDNS() bool {
+	if r.followed().isBehind() {
 		return false
 	}
-	if slices.ContainsFunc(d.scopeClusters(), func(c *v1beta1.Cluster) bool { return !isServing(c) || c.DNSWeight() == 0 }) {
+	if slices.ContainsFunc(r.scope(), func(c *v1beta1.Cluster) bool { return !isServing(c) || c.DNSWeight() == 0 }) {
 		return true
 	}
-	return d.answersAgain() || d.phaseDuration() > behind
+	return r.followed().answersAgain() || r.phaseDuration() > behind
 }
 
 // recordLeader records which process leads.

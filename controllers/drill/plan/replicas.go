@@ -14,8 +14,9 @@ func (o *Object) replicasAtHome(clusters []string) (n int64) {
 	return n
 }
 
-func (d *drill) placedIn(o *Object) (n int64) {
-	for _, name := range d.step.Status.Clusters {
+// replicasIn returns how many replicas an object has in clusters.
+func (o *Object) replicasIn(clusters []string) (n int64) {
+	for _, name := range clusters {
 		n += o.Placed[name]
 	}
 	return n
@@ -32,29 +33,29 @@ func (o *Object) replicasOutside(scope []string) (n int64) {
 }
 
 // notReady returns how many requested replicas are ready in no cluster.
-func (d *drill) notReady() (n int64) {
-	for i := range d.Objects {
-		n += max(0, d.Objects[i].Asked-d.Objects[i].Ready)
+func notReady(objects []Object) (n int64) {
+	for i := range objects {
+		n += max(0, objects[i].Asked-objects[i].Ready)
 	}
 	return n
 }
 
 // missingElsewhere returns how many replicas outside the scope are not ready, of those that objects have there now.
 // Ready replicas in the scope cannot be seen.
-func (d *drill) missingElsewhere() (n int64) {
-	for i := range d.Objects {
-		n += max(0, d.Objects[i].replicasOutside(d.step.Status.Clusters)-d.Objects[i].Ready)
+func missingElsewhere(objects []Object, scope []string) (n int64) {
+	for i := range objects {
+		n += max(0, objects[i].replicasOutside(scope)-objects[i].Ready)
 	}
 	return n
 }
 
-// lostElsewhere returns how many replicas outside the scope are not ready, of those that were there before and are
+// lostElsewhere returns how many replicas outside the scope are not ready, of so many that were there before and are
 // still requested. Replicas placed there in place of the scope are not ready yet.
-func (d *drill) lostElsewhere() int64 {
+func lostElsewhere(objects []Object, scope []string, before int64) int64 {
 	var elsewhere, ready int64
-	for i := range d.Objects {
-		elsewhere += d.Objects[i].replicasOutside(d.step.Status.Clusters)
-		ready += d.Objects[i].Ready
+	for i := range objects {
+		elsewhere += objects[i].replicasOutside(scope)
+		ready += objects[i].Ready
 	}
-	return max(0, min(d.step.Status.Report.Workloads.Elsewhere, elsewhere)-ready)
+	return max(0, min(before, elsewhere)-ready)
 }

@@ -17,28 +17,28 @@ const (
 )
 
 // takeSample records how the drill stands, where that has changed since the last sample and that has held long enough.
-func (d *drill) takeSample() {
-	r := d.step.Status.Report
+func (m *meter) takeSample() {
+	r := m.report
 	if r == nil || r.Marks.Injected == nil {
 		return
 	}
-	since, begun := d.Now.Sub(r.Marks.Injected.Time), r.Marks.Injected.Time
+	since, begun := m.Now.Sub(r.Marks.Injected.Time), r.Marks.Injected.Time
 	if r.Marks.Recovering != nil {
 		begun = r.Marks.Recovering.Time
 	}
-	is := v1beta1.DrillSample{AfterMilliseconds: since.Milliseconds(), InDNS: d.recordsOfScope()}
-	for i := range d.Objects {
-		o := &d.Objects[i]
+	is := v1beta1.DrillSample{AfterMilliseconds: since.Milliseconds(), InDNS: m.followed().inDNS()}
+	for i := range m.Objects {
+		o := &m.Objects[i]
 		is.Ready += min(o.Asked, o.Ready)
-		is.InScope += d.placedIn(o)
+		is.InScope += o.replicasIn(m.next.Clusters)
 	}
-	for _, c := range d.Clients {
+	for _, c := range m.Clients {
 		is.Failed += c.Failed
 	}
 	if n := len(r.Samples); n > 0 {
 		last := r.Samples[n-1]
 		is.Failed = max(is.Failed, last.Failed) // a process that takes over counts on from an older note
-		holds := min(max(shortestSample, d.Now.Sub(begun)/samplePart), longestSample)
+		holds := min(max(shortestSample, m.Now.Sub(begun)/samplePart), longestSample)
 		same := last
 		if same.AfterMilliseconds = is.AfterMilliseconds; same == is || is.AfterMilliseconds-last.AfterMilliseconds < holds.Milliseconds() {
 			return
