@@ -40,11 +40,10 @@ import (
 	"federation/apiserver/registry/dnsgrant"
 	"federation/apiserver/registry/drill"
 	"federation/apiserver/registry/drillschedule"
-	"federation/apiserver/registry/failoverreview"
 	"federation/apiserver/registry/federated"
-	"federation/apiserver/registry/placementreview"
 	"federation/apiserver/registry/policy"
 	"federation/apiserver/registry/readiness"
+	"federation/apiserver/registry/review"
 	"federation/apiserver/registry/service"
 	"federation/apiserver/registry/views"
 )
@@ -190,8 +189,8 @@ func storeOf(storage rest.Storage) *genericregistry.Store {
 type federationProvider struct {
 	secrets  cluster.SecretGetter
 	policies *policy.Index
-	review   failoverreview.Reviewer
-	explain  placementreview.Reviewer
+	review   review.FailoverReviewer
+	explain  review.PlacementReviewer
 	tunnel   cluster.Tunnel
 	// orphanByDefault: see federated.DeleteStrategy.
 	orphanByDefault bool
@@ -236,8 +235,8 @@ func (p federationProvider) NewRESTStorage(_ serverstorage.APIResourceConfigSour
 		"clusters/connect":              clusters.Connect,
 		"placementpolicies":             policies,
 		"placementpolicies/status":      status,
-		"failoverreviews":               failoverreview.NewREST(p.review),
-		"placementreviews":              placementreview.NewREST(p.explain),
+		"failoverreviews":               review.NewFailover(p.review),
+		"placementreviews":              review.NewPlacement(p.explain),
 		"failoverreadinesses":           ready,
 		"failoverreadinesses/status":    readyStatus,
 		"failoverdrills":                drills,
