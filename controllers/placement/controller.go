@@ -35,7 +35,7 @@ type Options struct {
 	SecretsEverywhere bool
 	// Resolve returns the resource of a custom kind, and whether its objects are namespaced. Nil: policies can name
 	// built-in kinds only.
-	Resolve func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
+	Resolve resolver
 	// Definitions are the CustomResourceDefinitions that Resolve uses. Nil: they never change.
 	Definitions cache.SharedIndexInformer
 	// Start starts informers that are requested after the others were started. Nil: not needed.
@@ -43,6 +43,9 @@ type Options struct {
 	// Writers is the number of parallel writes; 16 if zero.
 	Writers int
 }
+
+// resolver returns the resource of a custom kind, and whether its objects are namespaced.
+type resolver = func(apiVersion, kind string) (resource schema.GroupVersionResource, namespaced bool, err error)
 
 // key identifies an object, all objects of a resource, or one of the passes below.
 type key struct {
@@ -72,16 +75,15 @@ const (
 // Controller places federated objects.
 type Controller struct {
 	Options
-	decide   workqueue.TypedRateLimitingInterface[key]
-	write    workqueue.TypedRateLimitingInterface[key]
-	policies workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	resolve  workqueue.TypedRateLimitingInterface[schema.GroupVersionKind]
+	decide  workqueue.TypedRateLimitingInterface[key]
+	write   workqueue.TypedRateLimitingInterface[key]
+	resolve workqueue.TypedRateLimitingInterface[schema.GroupVersionKind]
 
-	kinds   kinds
-	intents intents
-	tally   tally
-	state   state // belongs to the deciding goroutine
-	events  clusterAspects
+	policies policyReporter
+	kinds    kinds
+	intents  intents
+	state    state // belongs to the deciding goroutine
+	events   clusterAspects
 }
 
 // New makes a controller and subscribes it to the informers.
@@ -90,8 +92,9 @@ func New(o Options) (*Controller, error) {
 	if o.Writers == 0 {
 		o.Writers = 16
 	}
-	c := &Controller{Options: o, decide: newQueue[key](), write: newQueue[key](), policies: newQueue[types.NamespacedName](), resolve: newQueue[schema.GroupVersionKind]()}
-	c.intents.of, c.tally.governs, c.state = map[key]*intent{}, map[key]types.NamespacedName{}, newState()
+	c := &Controller{Options: o, decide: newQueue[key](), write: newQueue[key](), resolve: newQueue[schema.GroupVersionKind]()}
+	c.policies = policyReporter{Options: &c.Options, queue: newQueue[types.NamespacedName](), kinds: &c.kinds, tally: tally{governs: map[key]types.NamespacedName{}}}
+	c.intents.of, c.state = map[key]*intent{}, newState()
 	c.kinds.known, c.kinds.failed = map[schema.GroupVersionResource]schema.GroupVersionKind{}, map[schema.GroupVersionKind]error{}
 	c.kinds.uncounted = map[schema.GroupVersionKind]bool{}
 	var errs []error
@@ -124,7 +127,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // ctx ended before the start
 	}
-	report := sync.OnceFunc(func() { work.Go(func() { processQueue(ctx, c.policies, c.reportPolicy) }) })
+	report := sync.OnceFunc(func() { work.Go(func() { processQueue(ctx, c.policies.queue, c.policies.report) }) })
 	work.Go(supervisor.Kept(ctx, "placement", func(ctx context.Context) {
 		c.recordReferences(ctx)
 		c.passProtected(ctx, []key{{resource: everything}})
@@ -143,7 +146,7 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) shutDown() {
 	c.decide.ShutDown()
 	c.write.ShutDown()
-	c.policies.ShutDown()
+	c.policies.queue.ShutDown()
 	c.resolve.ShutDown()
 }
 

@@ -27,15 +27,6 @@ func (c *Controller) wantKinds(p *v1beta1.PlacementPolicy) {
 	}
 }
 
-// servedError returns why the objects of a kind are not placed, or nil. The definition of a custom kind may be gone.
-func (c *Controller) servedError(kind schema.GroupVersionKind) error {
-	err, _ := c.kinds.failureOf(kind)
-	if err == nil && c.Resolve != nil && v1beta1.FederatedKindOf(c.kinds.resourceOf(kind).GroupResource()) == nil {
-		_, _, err = c.Resolve(kind.GroupVersion().String(), kind.Kind)
-	}
-	return err
-}
-
 // watchDefinitions reports the policies that name a kind when its definition changes.
 func (c *Controller) watchDefinitions() error {
 	if c.Definitions == nil {
@@ -51,7 +42,7 @@ func (c *Controller) watchDefinitions() error {
 		}
 		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-		c.reportPoliciesOf(schema.GroupKind{Group: group, Kind: kind})
+		c.policies.enqueueNaming(schema.GroupKind{Group: group, Kind: kind})
 	}
 	_, err := c.Definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, is any) { changed(is) }, DeleteFunc: changed})
 	return err
@@ -77,7 +68,7 @@ func (c *Controller) resolveKind(ctx context.Context, kind schema.GroupVersionKi
 	c.kinds.failed[kind] = err
 	c.kinds.Unlock()
 	c.kinds.setCounted(kind, true)
-	c.reportPoliciesOf(kind.GroupKind())
+	c.policies.enqueueNaming(kind.GroupKind())
 	if c.Resolve == nil {
 		return nil
 	}

@@ -77,6 +77,15 @@ func (k *kinds) resourceOf(kind schema.GroupVersionKind) schema.GroupVersionReso
 	return schema.GroupVersionResource{}
 }
 
+// servedError returns why the objects of a kind are not placed, or nil. The definition of a custom kind may be gone: resolve, if there is one, knows.
+func (k *kinds) servedError(kind schema.GroupVersionKind, resolve resolver) error {
+	err, _ := k.failureOf(kind)
+	if err == nil && resolve != nil && v1beta1.FederatedKindOf(k.resourceOf(kind).GroupResource()) == nil {
+		_, _, err = resolve(kind.GroupVersion().String(), kind.Kind)
+	}
+	return err
+}
+
 // subscribe subscribes to the objects of a kind.
 func (c *Controller) subscribe(resource schema.GroupVersionResource, kind schema.GroupVersionKind) error {
 	c.kinds.Lock()
@@ -130,13 +139,13 @@ func (c *Controller) watchClusters() error {
 		}
 		cluster := readCluster(u)
 		if c.events.recordChange(u.GetName(), forbids, strings.Join(cluster.Status.InaccessibleResources, ",")) {
-			c.reportPolicies()
+			c.policies.enqueueAll()
 		}
 		if c.events.recordChange(u.GetName(), topology, fmt.Sprint(cluster.Labels, cluster.Status.Zones, cluster.Status.Region)) {
-			c.reportPolicies()
+			c.policies.enqueueAll()
 		}
 		if c.events.recordChange(u.GetName(), use, scheduler.Usability(cluster)) {
-			c.reportTogether()
+			c.policies.enqueueTogether()
 			c.decide.AddAfter(key{resource: everything}, gather)
 		} else {
 			c.decide.AddAfter(key{resource: short}, roomPause)
@@ -148,7 +157,7 @@ func (c *Controller) watchClusters() error {
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				c.events.forget(name)
-				c.reportPolicies()
+				c.policies.enqueueAll()
 			}
 			c.decide.AddAfter(key{resource: everything}, gather)
 		},
@@ -202,7 +211,7 @@ func (c *Controller) watchPolicies() error {
 		}
 		namespace, policy, _ := cache.SplitMetaNamespaceKey(name)
 		c.decide.AddAfter(key{everything, types.NamespacedName{Namespace: namespace}}, gather)
-		c.policies.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, gather)
+		c.policies.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: policy}, gather)
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			c.wantKinds(readPolicy(u))
 		}

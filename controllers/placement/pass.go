@@ -64,7 +64,7 @@ func (c *Controller) passProtected(ctx context.Context, batch []key) {
 		}
 		if kind, known := c.kinds.all()[k.resource]; known { // all objects of a custom kind
 			c.kinds.setCounted(kind, true)
-			c.reportPoliciesOf(kind.GroupKind())
+			c.policies.enqueueNaming(kind.GroupKind())
 		}
 	}
 }
@@ -112,7 +112,7 @@ func priorityOrder(items []item, w *scheduler.World) []int {
 func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 	all := map[key]bool{}
 	add := func(resource schema.GroupVersionResource, namespace string) {
-		for _, name := range c.objectNames(resource, namespace) {
+		for _, name := range namesIn(c.Informers(resource).GetIndexer(), namespace) {
 			all[key{resource, name}] = true
 		}
 	}
@@ -145,9 +145,8 @@ func (c *Controller) expandPasses(batch []key, now time.Time) map[key]bool {
 	return all
 }
 
-// objectNames returns the objects of a kind, in one namespace or in all.
-func (c *Controller) objectNames(resource schema.GroupVersionResource, namespace string) (out []types.NamespacedName) {
-	indexer := c.Informers(resource).GetIndexer()
+// namesIn returns the objects of an informer, in one namespace or in all.
+func namesIn(indexer cache.Indexer, namespace string) (out []types.NamespacedName) {
 	var keys []string
 	if _, indexed := indexer.GetIndexers()[cache.NamespaceIndex]; namespace != "" && indexed {
 		keys, _ = indexer.IndexKeys(cache.NamespaceIndex, namespace)
@@ -222,7 +221,7 @@ func (c *Controller) forget(k key) {
 	delete(c.state.short, k)
 	delete(c.state.due, k)
 	c.intents.drop(k)
-	c.recordGoverning(k, "")
+	c.policies.recordGoverning(k, "")
 	c.enqueueReferenced(k.Namespace, c.state.refersTo(k, referrer{}))
 }
 
@@ -239,8 +238,8 @@ func (c *Controller) placeObject(i *item, w *scheduler.World, now time.Time) (ch
 	if c.state.setDue(i.key, d.LookAgain, now); d.LookAgain > 0 {
 		c.decide.AddAfter(key{resource: due}, d.LookAgain)
 	}
-	c.recordGoverning(i.key, d.Policy)
-	c.recordTogether(i, &d)
+	c.policies.recordGoverning(i.key, d.Policy)
+	c.policies.recordTogether(w, i, &d)
 	c.state.assign(&i.Object, &d, now)
 	if len(d.Placement.Overflow) > 0 || d.Placement.Unschedulable > 0 {
 		c.state.short[i.key] = true

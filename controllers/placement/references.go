@@ -49,7 +49,7 @@ func (c *Controller) recordReferences(ctx context.Context) {
 		if !v1beta1.Refers(kind.GroupKind()) {
 			continue
 		}
-		for _, name := range c.objectNames(resource, "") {
+		for _, name := range namesIn(c.Informers(resource).GetIndexer(), "") {
 			_ = supervisor.Protect(ctx, "placement", func() error { // it is requeued
 				if i, ok := c.readItem(key{resource, name}); ok {
 					c.takeAlong(&i, scheduler.Standing(&i.Object), w)
