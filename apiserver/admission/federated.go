@@ -120,7 +120,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetOperation() == admission.Delete {
 		return nil
 	}
-	p.addWarnings(ctx, a)
+	p.warner().warn(ctx, a)
 	if err := p.checkDrill(ctx, a); err != nil {
 		return err
 	}

@@ -81,3 +81,11 @@ func preferredClusters(p *v1beta1.ReplicaPreferences, path *field.Path) (all []n
 	}
 	return all
 }
+
+// clusters returns the joined clusters; nil: they are not known.
+func (p *Plugin) clusters() []*v1beta1.Cluster {
+	if p.Clusters == nil {
+		return nil
+	}
+	return p.Clusters()
+}

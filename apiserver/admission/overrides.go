@@ -26,9 +26,9 @@ const (
 
 // warnOfOverrides tries new and changed overrides on existing objects, and warns about one of each kind that they fail
 // on. That is no reason to reject the policy: the objects may be about to change, too.
-func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (texts []string) {
+func (w *warner) warnOfOverrides(ctx context.Context, a admission.Attributes) (texts []string) {
 	policy, ok := a.GetObject().(*v1beta1.PlacementPolicy)
-	if !ok || p.TryOverrides == nil || p.objects == nil || len(policy.Spec.Overrides) == 0 {
+	if !ok || w.tryOverrides == nil || w.objects == nil || len(policy.Spec.Overrides) == 0 {
 		return nil
 	}
 	if old, ok := a.GetOldObject().(*v1beta1.PlacementPolicy); ok && old != nil && reflect.DeepEqual(old.Spec, policy.Spec) {
@@ -37,7 +37,7 @@ func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (t
 	ctx, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
 	for i := range policy.Spec.ResourceSelectors {
-		if text := p.tryOn(ctx, policy, &policy.Spec.ResourceSelectors[i]); text != "" {
+		if text := w.tryOn(ctx, policy, &policy.Spec.ResourceSelectors[i]); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -45,12 +45,12 @@ func (p *Plugin) warnOfOverrides(ctx context.Context, a admission.Attributes) (t
 }
 
 // tryOn returns what of the overrides does not work for an object that one of the policy's selectors selects.
-func (p *Plugin) tryOn(ctx context.Context, policy *v1beta1.PlacementPolicy, s *v1beta1.ResourceSelector) string {
+func (w *warner) tryOn(ctx context.Context, policy *v1beta1.PlacementPolicy, s *v1beta1.ResourceSelector) string {
 	for _, kind := range v1beta1.FederatedKinds {
 		if kind.Kind != s.Kind || kind.Resource.GroupVersion().String() != s.APIVersion {
 			continue
 		}
-		list, err := p.objects.Resource(kind.Resource).Namespace(policy.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", Limit: tryObjects})
+		list, err := w.objects.Resource(kind.Resource).Namespace(policy.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", Limit: tryObjects})
 		if err != nil {
 			return "" // a warning is not worth an error
 		}
@@ -59,7 +59,7 @@ func (p *Plugin) tryOn(ctx context.Context, policy *v1beta1.PlacementPolicy, s *
 			if ctx.Err() != nil || !s.Selects(s.GroupKind(), u.GetName(), u.GetLabels()) {
 				continue
 			}
-			if err := p.TryOverrides(policy, u); err != nil {
+			if err := w.tryOverrides(policy, u); err != nil {
 				return fmt.Sprintf("%s %s: %s", s.Kind, u.GetName(), v1beta1.Printable(err.Error()))
 			}
 		}

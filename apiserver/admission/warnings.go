@@ -11,12 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/dynamic"
+	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	"k8s.io/kubernetes/pkg/apis/batch"
@@ -28,18 +31,33 @@ import (
 	"federation/apiserver/apis/phrase"
 )
 
-// addWarnings warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several.
-func (p *Plugin) addWarnings(ctx context.Context, a admission.Attributes) {
+// warner warns of what is allowed but probably not meant: what works in one cluster and has another meaning in several. What it lacks it does not
+// warn of, see Plugin.
+type warner struct {
+	policies     Policies
+	clusters     func() []*v1beta1.Cluster
+	count        func(object *unstructured.Unstructured) int
+	tryOverrides TryOverrides
+	objects      dynamic.Interface
+	scalers      autoscalingclient.HorizontalPodAutoscalersGetter
+}
+
+func (p *Plugin) warner() *warner {
+	return &warner{policies: p.policies, clusters: p.clusters, count: p.CountClusters, tryOverrides: p.TryOverrides, objects: p.objects, scalers: p.scalers}
+}
+
+// warn adds the warnings of a request.
+func (w *warner) warn(ctx context.Context, a admission.Attributes) {
 	if !byPeople(a) {
 		return
 	}
 	var texts []string
 	switch a.GetSubresource() {
 	case "":
-		texts = slices.Concat(p.warnOfNames(a), warnOfStaying(a), warnOfQuota(a), p.warnOfOverrides(ctx, a), p.warnOfMany(a))
+		texts = slices.Concat(w.warnOfNames(a), warnOfStaying(a), warnOfQuota(a), w.warnOfOverrides(ctx, a), w.warnOfMany(a))
 		fallthrough
 	case "scale":
-		texts = append(texts, p.warnOfAutoscaler(ctx, a)...)
+		texts = append(texts, w.warnOfAutoscaler(ctx, a)...)
 	}
 	for _, text := range texts {
 		warning.AddWarning(ctx, "", subjectOf(a)+": "+text)
@@ -64,17 +82,10 @@ func byPeople(a admission.Attributes) bool {
 	return u != nil && (!strings.HasPrefix(u.GetName(), "system:") || strings.HasPrefix(u.GetName(), "system:serviceaccount:"))
 }
 
-func (p *Plugin) clusters() []*v1beta1.Cluster {
-	if p.Clusters == nil {
-		return nil
-	}
-	return p.Clusters()
-}
-
 // warnOfNames lists the names that no cluster has, in annotations and policies that are new or changed.
-func (p *Plugin) warnOfNames(a admission.Attributes) (unknown []string) {
+func (w *warner) warnOfNames(a admission.Attributes) (unknown []string) {
 	if is, ok := a.GetObject().(*v1beta1.PlacementPolicy); ok {
-		if clusters := p.clusters(); len(clusters) > 0 {
+		if clusters := w.clusters(); len(clusters) > 0 {
 			unknown = is.Spec.Unknown(clusters)
 			if was, ok := a.GetOldObject().(*v1beta1.PlacementPolicy); ok {
 				known := was.Spec.Unknown(clusters)
@@ -91,19 +102,19 @@ func (p *Plugin) warnOfNames(a admission.Attributes) (unknown []string) {
 	path := field.NewPath("metadata", "annotations")
 	if key := kind.Preferences; key != "" && annotations[key] != old[key] {
 		if prefs, errs := v1beta1.ParseReplicaPreferences(annotations[key], nil); len(errs) == 0 {
-			unknown = unknownOf(p, prefs.Clusters, path.Key(key))
+			unknown = unknownOf(w, prefs.Clusters, path.Key(key))
 		}
 	}
 	if key := v1beta1.DNSAnnotation; annotations[key] != old[key] {
 		if settings, errs := v1beta1.ParseDNSSettings(annotations[key], nil); len(errs) == 0 {
-			unknown = append(unknown, unknownOf(p, settings.Clusters, path.Key(key))...)
+			unknown = append(unknown, unknownOf(w, settings.Clusters, path.Key(key))...)
 		}
 	}
 	return unknown
 }
 
-func unknownOf[V any](p *Plugin, named map[string]V, path *field.Path) []string {
-	clusters := p.clusters()
+func unknownOf[V any](w *warner, named map[string]V, path *field.Path) []string {
+	clusters := w.clusters()
 	if len(clusters) == 0 {
 		return nil
 	}
@@ -166,7 +177,7 @@ func counts(key core.ResourceName) bool {
 }
 
 // warnOfMany warns of an object that has another meaning in several clusters than in one, if it is new or changed in that.
-func (p *Plugin) warnOfMany(a admission.Attributes) []string {
+func (w *warner) warnOfMany(a admission.Attributes) []string {
 	switch a.GetObject().(type) {
 	case *batch.CronJob, *batch.Job, *apps.StatefulSet, *apps.Deployment, *apps.ReplicaSet:
 		if a.GetOperation() != admission.Create {
@@ -176,13 +187,13 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 	default:
 		return nil
 	}
-	if len(p.clusters()) < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
+	if len(w.clusters()) < 2 || v1beta1.OwnNamespace(a.GetNamespace()) {
 		return nil
 	}
-	policies := p.selectingPolicies(a)
+	policies := w.selectingPolicies(a)
 	switch object := a.GetObject().(type) {
 	case *batch.CronJob:
-		if n := p.countClusters(a); n > 1 {
+		if n := w.countClusters(a); n > 1 {
 			return []string{fmt.Sprintf("it runs in each of %d clusters at each of its times: a PlacementPolicy may name one cluster", n)}
 		}
 	case *batch.Job:
@@ -193,14 +204,14 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 		if was, ok := a.GetOldObject().(*policy.PodDisruptionBudget); ok && equality.Semantic.DeepEqual(was.Spec, object.Spec) {
 			return nil
 		}
-		n := p.countClusters(a)
+		n := w.countClusters(a)
 		return slices.Concat(warnOfNumber("minAvailable", object.Spec.MinAvailable, n), warnOfNumber("maxUnavailable", object.Spec.MaxUnavailable, n))
 	case *autoscaling.HorizontalPodAutoscaler:
 		was, ok := a.GetOldObject().(*autoscaling.HorizontalPodAutoscaler)
 		if ok && minReplicas(was) == minReplicas(object) && was.Spec.MaxReplicas == object.Spec.MaxReplicas {
 			return nil
 		}
-		return warnOfRange(object, p.countClusters(a))
+		return warnOfRange(object, w.countClusters(a))
 	case *apps.StatefulSet:
 		return warnOfStateful(object, policies)
 	case *apps.Deployment:
@@ -212,15 +223,15 @@ func (p *Plugin) warnOfMany(a admission.Attributes) []string {
 }
 
 // countClusters returns in how many clusters the object may be, as the scheduler has it; 0 while that is unknown.
-func (p *Plugin) countClusters(a admission.Attributes) int {
-	if p.CountClusters == nil {
+func (w *warner) countClusters(a admission.Attributes) int {
+	if w.count == nil {
 		return 0
 	}
 	u, err := versioned(a.GetObject(), v1beta1.FederatedKindOf(a.GetResource().GroupResource()))
 	if err != nil {
 		return 0
 	}
-	return p.CountClusters(u)
+	return w.count(u)
 }
 
 func warnOfNumber(name string, value *intstr.IntOrString, clusters int) []string {
@@ -275,12 +286,12 @@ func warnOfClaims(pods core.PodSpec, policies []*v1beta1.PlacementPolicy) (texts
 }
 
 // selectingPolicies returns the policies that select an object. Those that are not read yet do not count.
-func (p *Plugin) selectingPolicies(a admission.Attributes) []*v1beta1.PlacementPolicy {
+func (w *warner) selectingPolicies(a admission.Attributes) []*v1beta1.PlacementPolicy {
 	object, ok := a.GetObject().(metav1.Object)
-	if !ok || !p.policies.Synced() {
+	if !ok || !w.policies.Synced() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(p.policies.In(a.GetNamespace())), func(policy *v1beta1.PlacementPolicy) bool {
+	return slices.DeleteFunc(slices.Clone(w.policies.In(a.GetNamespace())), func(policy *v1beta1.PlacementPolicy) bool {
 		return !policy.Selects(a.GetKind().GroupKind(), object.GetName(), object.GetLabels())
 	})
 }
@@ -289,14 +300,14 @@ func (p *Plugin) selectingPolicies(a admission.Attributes) []*v1beta1.PlacementP
 const autoscalerTimeout = time.Second
 
 // warnOfAutoscaler warns of a new number of replicas that an autoscaler is going to overrule.
-func (p *Plugin) warnOfAutoscaler(ctx context.Context, a admission.Attributes) []string {
+func (w *warner) warnOfAutoscaler(ctx context.Context, a admission.Attributes) []string {
 	kind := v1beta1.FederatedKindOf(a.GetResource().GroupResource())
-	if kind == nil || kind.Preferences == "" || p.scalers == nil || a.GetOperation() != admission.Update || replicasOf(a.GetObject()) == replicasOf(a.GetOldObject()) {
+	if kind == nil || kind.Preferences == "" || w.scalers == nil || a.GetOperation() != admission.Update || replicasOf(a.GetObject()) == replicasOf(a.GetOldObject()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, autoscalerTimeout)
 	defer cancel()
-	list, err := p.scalers.HorizontalPodAutoscalers(a.GetNamespace()).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, err := w.scalers.HorizontalPodAutoscalers(a.GetNamespace()).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil // a warning is not worth an error
 	}
