@@ -109,7 +109,7 @@ func (f *federation) waitConnected(ctx context.Context, names []string, byAgents
 	return f.waitClusters(ctx, names)
 }
 
-func (b *bench) pullTable(o *bytes.Buffer, p pulled) {
+func pullTable(o *bytes.Buffer, p pulled) {
 	fmt.Fprintf(o, "\n### %d creates a second, agents of the members connect to the federation\n\n", p.rate)
 	fmt.Fprintln(o, "| | apply → in all members p50 | p90 | p99 | CPU of the federation per member write, all reported | CPU of the agents per member write |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")

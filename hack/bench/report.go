@@ -39,16 +39,16 @@ func (b *bench) tables(r results) string {
 	fmt.Fprintf(&o, "## %d member clusters\n\n%s, %d cores, at most %d writes under way to each member. RSS of the federation's process with no objects: %s.\n",
 		len(b.names), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), b.writes, megabytes(r.idle.RSS))
 	if r.stored != nil {
-		b.storedTable(&o, *r.stored)
+		storedTable(&o, *r.stored, b.objects)
 	}
 	for _, p := range r.steady {
-		b.steadyTable(&o, p)
+		steadyTable(&o, p)
 	}
 	for _, p := range r.pulled {
-		b.pullTable(&o, p)
+		pullTable(&o, p)
 	}
 	if r.hung != nil {
-		b.hungTable(&o, r)
+		hungTable(&o, r, b.rates[0])
 	}
 	if r.restart != nil {
 		fmt.Fprintf(&o, "\n### Restart with %d ReplicaSets in place\n\n", b.objects)
@@ -58,7 +58,7 @@ func (b *bench) tables(r results) string {
 			r.restart.quiet.Seconds(), r.restart.writes, r.restart.cpuAll.Seconds(), megabytes(r.restart.rss), megabytes(r.restart.peak))
 	}
 	if r.failover != nil {
-		b.failoverTable(&o, r)
+		failoverTable(&o, r, b.moves)
 	}
 	return o.String()
 }
@@ -73,21 +73,21 @@ type limit struct {
 	figures
 }
 
-func (b *bench) storedTable(o *bytes.Buffer, p beside) {
-	fmt.Fprintf(o, "\n### %d ReplicaSets that are stored when the controllers start\n\n", b.objects)
+func storedTable(o *bytes.Buffer, p beside, objects int) {
+	fmt.Fprintf(o, "\n### %d ReplicaSets that are stored when the controllers start\n\n", objects)
 	fmt.Fprintln(o, "| | objects/s | CPU per member write | CPU of apiserver and controllers per 1000 objects, all reported | RSS of both | peak |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")
 	for _, l := range p.limits() {
-		fmt.Fprintf(o, "| %s | %.1f | %s | | | |\n", l.name, l.rate(b.objects), perWrite(l.figures))
+		fmt.Fprintf(o, "| %s | %.1f | %s | | | |\n", l.name, l.rate(objects), perWrite(l.figures))
 	}
-	fmt.Fprintf(o, "| federation | %.1f | %s (controllers) | %.1f s | %s | %s |\n", p.fed.rate(b.objects), perWrite(p.fed),
-		p.fed.cpuAll.Seconds()*1000/float64(b.objects), megabytes(p.fed.rss), megabytes(p.fed.peak))
+	fmt.Fprintf(o, "| federation | %.1f | %s (controllers) | %.1f s | %s | %s |\n", p.fed.rate(objects), perWrite(p.fed),
+		p.fed.cpuAll.Seconds()*1000/float64(objects), megabytes(p.fed.rss), megabytes(p.fed.peak))
 	for _, l := range p.limits() {
-		fmt.Fprintf(o, "| %s | %.2f | %.2f | | | |\n", l.ratio, p.fed.rate(b.objects)/l.rate(b.objects), ratio(each(p.fed), each(l.figures)))
+		fmt.Fprintf(o, "| %s | %.2f | %.2f | | | |\n", l.ratio, p.fed.rate(objects)/l.rate(objects), ratio(each(p.fed), each(l.figures)))
 	}
 }
 
-func (b *bench) steadyTable(o *bytes.Buffer, p beside) {
+func steadyTable(o *bytes.Buffer, p beside) {
 	fmt.Fprintf(o, "\n### %d creates a second\n\n", p.rate)
 	fmt.Fprintln(o, "| | apply → in all members p50 | p90 | p99 | CPU of the federation per 1000 objects, all reported | RSS |")
 	fmt.Fprintln(o, "|---|---|---|---|---|---|")
@@ -102,8 +102,8 @@ func (b *bench) steadyTable(o *bytes.Buffer, p beside) {
 	}
 }
 
-func (b *bench) hungTable(o *bytes.Buffer, r results) {
-	fmt.Fprintf(o, "\n### %d creates a second, one of the clusters hung\n\n", b.rates[0])
+func hungTable(o *bytes.Buffer, r results, rate int) {
+	fmt.Fprintf(o, "\n### %d creates a second, one of the clusters hung\n\n", rate)
 	fmt.Fprintln(o, "| | apply → in all other members p50 | p90 | p99 |")
 	fmt.Fprintln(o, "|---|---|---|---|")
 	fmt.Fprintf(o, "| all well | %s | %s | %s |\n", ms(r.well.at(50)), ms(r.well.at(90)), ms(r.well.at(99)))
@@ -111,12 +111,12 @@ func (b *bench) hungTable(o *bytes.Buffer, r results) {
 	fmt.Fprintf(o, "| ratio | %.2f | %.2f | %.2f |\n", ratio(r.hung.at(50), r.well.at(50)), ratio(r.hung.at(90), r.well.at(90)), ratio(r.hung.at(99), r.well.at(99)))
 }
 
-func (b *bench) failoverTable(o *bytes.Buffer, r results) {
-	fmt.Fprintf(o, "\n### A cluster dies with its part of %d workloads\n\n", b.moves)
+func failoverTable(o *bytes.Buffer, r results, moves int) {
+	fmt.Fprintf(o, "\n### A cluster dies with its part of %d workloads\n\n", moves)
 	fmt.Fprintf(o, "| | noticed after | all replicas asked of the others, after the grace period (%s) | CPU per 1000 workloads |\n", grace)
 	fmt.Fprintln(o, "|---|---|---|---|")
-	fmt.Fprintf(o, "| bare client, the same writes | | %.1f s | %.1f s |\n", r.failoverBare.whole.Seconds(), r.failoverBare.cpu.Seconds()*1000/float64(b.moves))
-	fmt.Fprintf(o, "| federation | %.1f s | %.1f s | %.1f s |\n", r.failover.noticed.Seconds(), r.failover.after.Seconds(), r.failover.cpuAll.Seconds()*1000/float64(b.moves))
+	fmt.Fprintf(o, "| bare client, the same writes | | %.1f s | %.1f s |\n", r.failoverBare.whole.Seconds(), r.failoverBare.cpu.Seconds()*1000/float64(moves))
+	fmt.Fprintf(o, "| federation | %.1f s | %.1f s | %.1f s |\n", r.failover.noticed.Seconds(), r.failover.after.Seconds(), r.failover.cpuAll.Seconds()*1000/float64(moves))
 }
 
 func each(f figures) time.Duration { return f.cpu / time.Duration(max(1, f.writes)) }

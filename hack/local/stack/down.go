@@ -30,7 +30,7 @@ func (s *stack) down(context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := errors.Join(s.removeCgroups(), s.removeFilter()); err != nil {
+	if err := errors.Join(removeCgroups(s.cgroup()), s.removeFilter()); err != nil {
 		return err
 	}
 	_, err := os.Stat(s.root)

@@ -63,21 +63,6 @@ func nft(rules string) error {
 	return nil
 }
 
-// agentProgram is the agent of a member in pull mode.
-func (s *stack) agentProgram(name, account string) *program {
-	return &program{
-		name: name + "'s agent",
-		args: []string{filepath.Join(s.bin, "federation-agent"), "--cluster=" + name, "--bootstrap-kubeconfig=" + s.agentPath(name, "bootstrap.kubeconfig"),
-			"--kubeconfig=" + s.memberKubeconfig(name), "--account=" + v1beta1.FederationNamespace + "/" + account, "--cert-dir=" + s.agentPath(name, "certificate")},
-		pidFile: s.agentPath(name, "pid"),
-		logFile: s.path("logs", name+"-agent.log"),
-	}
-}
-
-func (s *stack) agentPath(name string, parts ...string) string {
-	return s.path(append([]string{"members", name, "agent"}, parts...)...)
-}
-
 // agents starts the agents that do not run.
 func (s *stack) agents(ctx context.Context) error {
 	st, err := s.loadState()
@@ -88,16 +73,36 @@ func (s *stack) agents(ctx context.Context) error {
 		return errors.New("members have no agents: local up --pull, at the first up, has them connect to the federation")
 	}
 	for _, name := range st.memberNames() {
-		if err := s.startAgent(ctx, name); err != nil {
+		if err := (agent{s, name}).start(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// startAgent starts the agent of a member that does not run. One whose Cluster was made again since has a certificate that is good for nothing, and gets another.
-func (s *stack) startAgent(ctx context.Context, name string) error {
-	_, federation, err := client(s.federationKubeconfig())
+// agent is that of a member in pull mode.
+type agent struct {
+	stack  *stack
+	member string
+}
+
+func (a agent) program(account string) *program {
+	return &program{
+		name: a.member + "'s agent",
+		args: []string{filepath.Join(a.stack.bin, "federation-agent"), "--cluster=" + a.member, "--bootstrap-kubeconfig=" + a.path("bootstrap.kubeconfig"),
+			"--kubeconfig=" + a.stack.memberKubeconfig(a.member), "--account=" + v1beta1.FederationNamespace + "/" + account, "--cert-dir=" + a.path("certificate")},
+		pidFile: a.path("pid"),
+		logFile: a.stack.path("logs", a.member+"-agent.log"),
+	}
+}
+
+func (a agent) path(parts ...string) string {
+	return a.stack.path(append([]string{"members", a.member, "agent"}, parts...)...)
+}
+
+// start starts an agent that does not run. One whose Cluster was made again since has a certificate that is good for nothing, and gets another.
+func (a agent) start(ctx context.Context) error {
+	_, federation, err := client(a.stack.federationKubeconfig())
 	if err != nil {
 		return err
 	}
@@ -105,42 +110,42 @@ func (s *stack) startAgent(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := federation.Resource(v1beta1.ClustersResource).Get(ctx, name, metav1.GetOptions{})
+	cluster, err := federation.Resource(v1beta1.ClustersResource).Get(ctx, a.member, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	p := s.agentProgram(name, join.AccountName(uid))
-	if of, _ := os.ReadFile(s.agentPath(name, "cluster-uid")); string(of) != string(cluster.GetUID()) {
+	p := a.program(join.AccountName(uid))
+	if of, _ := os.ReadFile(a.path("cluster-uid")); string(of) != string(cluster.GetUID()) {
 		for _, pid := range findProcesses(p.same) {
 			if err := end(pid, p.same, endPatience); err != nil {
 				return err
 			}
 		}
-		if err := s.newAgentToken(ctx, name, string(cluster.GetUID())); err != nil {
+		if err := a.newToken(ctx, string(cluster.GetUID())); err != nil {
 			return err
 		}
 	}
 	r, did, err := p.ensure()
 	if err == nil {
-		s.say("%-10s its agent %s (process %d)", name, did, r.pid)
+		a.stack.say("%-10s its agent %s (process %d)", a.member, did, r.pid)
 	}
 	return err
 }
 
-// newAgentToken gives the agent of a member a bootstrap token, in place of all that it had.
-func (s *stack) newAgentToken(ctx context.Context, name, uid string) error {
-	if err := os.RemoveAll(s.agentPath(name)); err != nil {
+// newToken gives the agent a bootstrap token, in place of all that it had.
+func (a agent) newToken(ctx context.Context, uid string) error {
+	if err := os.RemoveAll(a.path()); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.agentPath(name), 0o700); err != nil {
+	if err := os.MkdirAll(a.path(), 0o700); err != nil {
 		return err
 	}
-	token, err := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-federation"), "token", "create", name, "--kubeconfig", s.federationKubeconfig()).Output()
+	token, err := exec.CommandContext(ctx, filepath.Join(a.stack.bin, "kubectl-federation"), "token", "create", a.member, "--kubeconfig", a.stack.federationKubeconfig()).Output()
 	if err != nil {
-		return fmt.Errorf("%s: token create: %w", name, err)
+		return fmt.Errorf("%s: token create: %w", a.member, err)
 	}
-	if err := writeFile(s.agentPath(name, "bootstrap.kubeconfig"), string(token)); err != nil {
+	if err := writeFile(a.path("bootstrap.kubeconfig"), string(token)); err != nil {
 		return err
 	}
-	return writeFile(s.agentPath(name, "cluster-uid"), uid)
+	return writeFile(a.path("cluster-uid"), uid)
 }

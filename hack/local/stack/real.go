@@ -103,12 +103,12 @@ func (s *stack) cgroup() string {
 	return "/federation-" + s.id()
 }
 
-// removeCgroups removes what real nodes, which have ended, leave behind. Their last processes may be ending yet.
-func (s *stack) removeCgroups() error {
+// removeCgroups removes the cgroups, of such a name, that real nodes, which have ended, leave behind. Their last processes may be ending yet.
+func removeCgroups(name string) error {
 	var left error
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		roots, _ := filepath.Glob("/sys/fs/cgroup" + s.cgroup() + "-*")
-		more, _ := filepath.Glob("/sys/fs/cgroup/*" + s.cgroup() + "-*")
+		roots, _ := filepath.Glob("/sys/fs/cgroup" + name + "-*")
+		more, _ := filepath.Glob("/sys/fs/cgroup/*" + name + "-*")
 		left = nil
 		for _, root := range append(roots, more...) {
 			left = errors.Join(left, cgroup.Remove(root))

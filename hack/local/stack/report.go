@@ -86,7 +86,7 @@ func (s *stack) status() error {
 	for i := range st.MemberPorts {
 		programs = append(programs, s.memberProgram(st, i, upOptions{}))
 		if st.Pull {
-			programs = append(programs, s.agentProgram(memberAt(i).name, ""))
+			programs = append(programs, (agent{s, memberAt(i).name}).program(""))
 		}
 	}
 	var missing []string

@@ -93,7 +93,7 @@ func TestWhoseProcess(t *testing.T) {
 func TestWhoseAgent(t *testing.T) {
 	s := &stack{root: "/src/_output/local", bin: "/src/_output/bin"}
 	for name, want := range map[string]bool{"east-a": true, "east-b": false} {
-		if got := s.agentProgram("east-a", "").same(s.agentProgram(name, "federation-1234").args); got != want {
+		if got := (agent{s, "east-a"}).program("").same(agent{s, name}.program("federation-1234").args); got != want {
 			t.Errorf("the agent of %s is taken for that of east-a: %t", name, got)
 		}
 	}

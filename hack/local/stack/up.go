@@ -188,7 +188,7 @@ func (s *stack) join(ctx context.Context, st *state, name string) error {
 		if err == nil {
 			s.say("%-10s joined", name)
 			if st.Pull {
-				return s.startAgent(ctx, name)
+				return (agent{s, name}).start(ctx)
 			}
 			return nil
 		}
