@@ -1083,9 +1083,29 @@ func schema_apiserver_apis_federation_v1beta1_ClusterSpec(ref common.ReferenceCa
 					},
 					"network": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The name of the network that its pods are in: pods of clusters with equal names reach each other by their addresses, so Services that one exports are served in the others by these. To clusters in other networks, or without a name, by the addresses of load balancers.",
+							Description: "The name of the network that its pods are in: pods of clusters with equal names reach each other by their addresses, so Services that one exports are served in the others by these, and Services without load balancers where no endpoint is ready. To clusters in other networks, or without a name, by the addresses of load balancers.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"podCIDRs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Networks, in CIDR notation, that the addresses of its pods are in: others that it names are not used in other clusters. All are, if left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
 						},
 					},
 					"allowedNamespaces": {

@@ -68,6 +68,7 @@ func validateSpec(spec *v1beta1.ClusterSpec, path *field.Path) (errs field.Error
 		errs = append(errs, topologyName(spec.Network, path.Child("network"))...)
 	}
 	errs = append(errs, validateNamespaces(spec.AllowedNamespaces, path.Child("allowedNamespaces"))...)
+	errs = append(errs, validateNetworks(spec.PodCIDRs, path.Child("podCIDRs"))...)
 	return append(errs, validateNetworks(spec.LoadBalancerCIDRs, path.Child("loadBalancerCIDRs"))...)
 }
 

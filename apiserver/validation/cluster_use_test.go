@@ -76,17 +76,20 @@ func TestWhatIsPinnedOfACluster(t *testing.T) {
 	c.Spec.Topology = &v1beta1.ClusterTopology{Region: "east", Zones: []string{"east-1a", "east-1b"}}
 	c.Spec.LoadBalancerCIDRs = []string{"192.0.2.0/24", "2001:db8::/32", "198.51.100.7/32"}
 	c.Spec.AllowedNamespaces = []string{"shop", "bank"}
+	c.Spec.PodCIDRs = []string{"10.128.0.0/14"}
 	if errs := ValidateCluster(c); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}
 	c.Spec.Topology = &v1beta1.ClusterTopology{Region: "a/b", Zones: append([]string{"", "x", "x"}, make([]string, 14)...)}
 	c.Spec.LoadBalancerCIDRs = []string{"192.0.2.7/24", "192.0.2.7", "192.0.2.0/24", "192.0.2.0/24"}
 	c.Spec.AllowedNamespaces = []string{"shop", "*", "shop"}
+	c.Spec.PodCIDRs = []string{"10.128.0.1/14"}
 	got := ValidateCluster(c).ToAggregate().Error()
 	for _, want := range []string{
 		`spec.allowedNamespaces[1]: Invalid value: "*"`, `spec.allowedNamespaces[2]: Duplicate value: "shop"`,
 		`spec.topology.region: Invalid value: "a/b"`, "spec.topology.zones: Too many: 17: must have at most 16 items", "spec.topology.zones[0]: Required value", `spec.topology.zones[2]: Duplicate value: "x"`,
 		`spec.loadBalancerCIDRs[0]: Invalid value: "192.0.2.7/24": must be a network in CIDR notation, without bits of a host`, `spec.loadBalancerCIDRs[1]: Invalid value: "192.0.2.7"`, `spec.loadBalancerCIDRs[3]: Duplicate value: "192.0.2.0/24"`,
+		`spec.podCIDRs[0]: Invalid value: "10.128.0.1/14"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nwithout %s", got, want)

@@ -110,6 +110,7 @@ func TestListsHaveLimits(t *testing.T) {
 		{"Cluster", `{"allowedNamespaces":[`, `"n-#"`, `]}`, "spec.allowedNamespaces", 1000},
 		{"Cluster", `{"topology":{"zones":[`, `"z-#"`, `]}}`, "spec.topology.zones", 16},
 		{"Cluster", `{"loadBalancerCIDRs":[`, `"2001:db8::#/128"`, `]}`, "spec.loadBalancerCIDRs", 64},
+		{"Cluster", `{"podCIDRs":[`, `"2001:db8::#/128"`, `]}`, "spec.podCIDRs", 64},
 		{"PlacementPolicy", `{"resourceSelectors":[`, `{"apiVersion":"apps/v1","kind":"Deployment","names":["n-#"]}`, `]}`, "spec.resourceSelectors", 100},
 		{"PlacementPolicy", `{"overrides":[`, `{"jsonPatch":[{"op":"remove","path":"/spec/a-#"}]}`, `]}`, "spec.overrides", 100},
 		{"PlacementPolicy", `{"overrides":[{"jsonPatch":[`, `{"op":"remove","path":"/spec/a-#"}`, `]}]}`, "spec.overrides[0].jsonPatch", 100},

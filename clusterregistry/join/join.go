@@ -61,9 +61,10 @@ type Request struct {
 	ProtectedNamespaces, AcceptedNamespaces []string
 	// PodSecurityLevel is that of the Pod Security Standards that the federation's pods are held to, one of PodSecurityLevels; "": Baseline.
 	PodSecurityLevel string
-	// Topology and LoadBalancerCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
+	// Topology, LoadBalancerCIDRs and PodCIDRs pin what the cluster may say of itself. Nil: those of an earlier join are kept. Only for Join.
 	Topology          *v1beta1.ClusterTopology
 	LoadBalancerCIDRs []string
+	PodCIDRs          []string
 	// Network is the name of the network that the cluster's pods are in; "": that of an earlier join is kept. Only for Join.
 	Network string
 	// TokenLifetime is what is asked for of the token, and the most that the account may ask for later. 0: what the federation says of
@@ -231,7 +232,7 @@ func (r *Request) registerPull(ctx context.Context, uid string) (*v1beta1.Cluste
 
 // putCluster writes what joining knows of the Cluster, and the id of the join by which all of that is there, and returns the Cluster.
 func (r *Request) putCluster(ctx context.Context, address, id string) (*v1beta1.Cluster, error) {
-	spec := v1beta1.ClusterSpec{Connection: v1beta1.ConnectionPull, Topology: r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, Network: r.Network}
+	spec := v1beta1.ClusterSpec{Connection: v1beta1.ConnectionPull, Topology: r.Topology, LoadBalancerCIDRs: r.LoadBalancerCIDRs, PodCIDRs: r.PodCIDRs, Network: r.Network}
 	if !r.Pull {
 		spec.Connection, spec.SecretRef = v1beta1.ConnectionPush, &corev1.LocalObjectReference{Name: SecretName(r.Name)}
 		spec.ServerAddressByClientCIDRs = []v1beta1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}, {ClientCIDR: "::/0", ServerAddress: address}}

@@ -36,6 +36,7 @@ type joinCommand struct {
 	podSecurity string
 	topology    v1beta1.ClusterTopology
 	networks    []string
+	pods        []string
 	network     string
 	nodeAgent   nodeAgent
 	agent       agent
@@ -122,6 +123,7 @@ func (o *joinCommand) addOwnFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.topology.Region, "region", "", "where the cluster is, whatever its nodes say; --region and --zones replace what an earlier join said; without both that is kept")
 	f.StringSliceVar(&o.topology.Zones, "zones", nil, "the `ZONES` that the cluster is in, whatever its nodes say")
 	f.StringSliceVar(&o.networks, "load-balancer-cidrs", nil, "`NETWORKS` that addresses of its load balancers are in: others are not used, nor host names; those of an earlier join are kept")
+	f.StringSliceVar(&o.pods, "pod-cidrs", nil, "`NETWORKS` that addresses of its pods are in: other clusters are not led to others; those of an earlier join are kept")
 	f.StringVar(&o.network, "network", "", "`NAME` of the network that its pods are in: pods of clusters with equal names reach each other by their addresses; that of an earlier join is kept")
 }
 
@@ -196,7 +198,7 @@ func (o *joinCommand) request(name string, f *client.Federation, member *rest.Co
 	}
 	r = join.Request{
 		Name: name, Federation: f.Kube, FederationDynamic: f.Dynamic, Server: server, CA: member.CAData, AllowProxy: o.allowProxy, PodLogs: o.podLogs, AllowBlackhole: o.nodeAgent.Blackhole,
-		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, PodSecurityLevel: o.podSecurity, LoadBalancerCIDRs: o.networks, Say: stepPrinter(o.IOStreams),
+		Network: o.network, CustomKinds: o.kinds, ProtectedNamespaces: o.protected, AcceptedNamespaces: o.accepted, PodSecurityLevel: o.podSecurity, LoadBalancerCIDRs: o.networks, PodCIDRs: o.pods, Say: stepPrinter(o.IOStreams),
 	}
 	if o.saysMCS {
 		r.MultiClusterServices = &o.mcs

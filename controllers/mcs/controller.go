@@ -207,7 +207,7 @@ func (c *Controller) rank() {
 	suspended := c.Held(slices.Collect(maps.Values(c.known)))
 	offers := map[string]plan.Source{}
 	for name, cluster := range c.known {
-		o := plan.Source{Cluster: name, Network: cluster.Spec.Network, LoadBalancerCIDRs: cluster.Spec.LoadBalancerCIDRs}
+		o := plan.Source{Cluster: name, Network: cluster.Spec.Network, PodCIDRs: cluster.Spec.PodCIDRs, LoadBalancerCIDRs: cluster.Spec.LoadBalancerCIDRs}
 		switch {
 		case !cluster.IsReady() && !suspended[name]:
 			o.Rank = plan.Lost
@@ -217,7 +217,7 @@ func (c *Controller) rank() {
 		offers[name] = o
 	}
 	same := maps.EqualFunc(offers, c.offers, func(a, b plan.Source) bool {
-		return a.Rank == b.Rank && a.Network == b.Network && slices.Equal(a.LoadBalancerCIDRs, b.LoadBalancerCIDRs)
+		return a.Rank == b.Rank && a.Network == b.Network && slices.Equal(a.PodCIDRs, b.PodCIDRs) && slices.Equal(a.LoadBalancerCIDRs, b.LoadBalancerCIDRs)
 	})
 	c.offers = offers
 	c.mu.Unlock()

@@ -219,6 +219,13 @@ func TestOnlyPortsOfTheImportAreServed(t *testing.T) {
 	expect(t, &in, "a slice without ports", "a 10.1.0.1:8080")
 }
 
+// TestPodsAreOfTheirClustersNetworks: addresses that cannot be of a cluster's pods are not imported from it.
+func TestPodsAreOfTheirClustersNetworks(t *testing.T) {
+	in := input(source("a", "10.1.0.1"), source("b", "10.2.0.1", "10.9.0.1"))
+	in.Sources[0].PodCIDRs, in.Sources[1].PodCIDRs = []string{"10.0.0.0/32"}, []string{"10.2.0.0/16", "fd00::/8"}
+	expect(t, &in, "a pinned cluster, and the member itself, which knows its own", "a 10.1.0.1:8080, b 10.2.0.1:8080")
+}
+
 func TestOtherNetworksAreReachedByLoadBalancers(t *testing.T) {
 	in := input(source("a", "10.1.0.1"), source("b", "10.2.0.1"))
 	in.Sources[1].Network = "other"

@@ -144,7 +144,8 @@ func (in *Input) slicesOf(from *Source, imported *mcsv1beta1.ServiceImport) (all
 		s := in.newSlice(from.Cluster, source.Name, source.AddressType, imported)
 		s.Ports = ports
 		for i := range source.Endpoints {
-			if e, ok := endpoint(&source.Endpoints[i], source.AddressType, from.Cluster == in.Member); ok && left[source.AddressType] > 0 {
+			e, ok := endpoint(&source.Endpoints[i], source.AddressType, from.Cluster == in.Member)
+			if ok && left[source.AddressType] > 0 && (from.Cluster == in.Member || v1beta1.InCIDRs(from.PodCIDRs, netip.MustParseAddr(e.Addresses[0]))) {
 				s.Endpoints = append(s.Endpoints, e)
 				left[source.AddressType]--
 			}
@@ -177,7 +178,7 @@ func (in *Input) loadBalancers(from *Source, imported *mcsv1beta1.ServiceImport)
 	}
 	for _, ingress := range ingresses {
 		a, err := netip.ParseAddr(ingress.IP)
-		if err != nil || v1beta1.RefuseAddress(a) != nil || !from.owns(a) || a.Zone() != "" {
+		if err != nil || v1beta1.RefuseAddress(a) != nil || !v1beta1.InCIDRs(from.LoadBalancerCIDRs, a) || a.Zone() != "" {
 			continue
 		}
 		family := familyOf(a)
@@ -191,14 +192,6 @@ func (in *Input) loadBalancers(from *Source, imported *mcsv1beta1.ServiceImport)
 		}
 	}
 	return all
-}
-
-// owns reports whether an address can be one of the cluster's load balancers.
-func (s *Source) owns(a netip.Addr) bool {
-	return len(s.LoadBalancerCIDRs) == 0 || slices.ContainsFunc(s.LoadBalancerCIDRs, func(text string) bool {
-		p, err := netip.ParsePrefix(text)
-		return err == nil && p.Contains(a)
-	})
 }
 
 func familyOf(a netip.Addr) discoveryv1.AddressType {

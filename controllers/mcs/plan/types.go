@@ -40,9 +40,9 @@ type Source struct {
 	Cluster string
 	// Network is the name of the network that its pods are in; "" if it is not known.
 	Network string
-	// LoadBalancerCIDRs are what addresses of its load balancers are in; none: any.
-	LoadBalancerCIDRs []string
-	Rank              Rank
+	// PodCIDRs and LoadBalancerCIDRs are what addresses of its pods and load balancers are in; none: any.
+	PodCIDRs, LoadBalancerCIDRs []string
+	Rank                        Rank
 	// Absent: it is known to take no part.
 	Absent bool
 	// Known: what it exports is known. Else others keep what they have of it.

@@ -74,3 +74,11 @@ func EmbeddedIPv4(addr netip.Addr) netip.Addr {
 	}
 	return addr
 }
+
+// InCIDRs reports whether an address is in one of these networks, in CIDR notation. Without any it is.
+func InCIDRs(cidrs []string, addr netip.Addr) bool {
+	return len(cidrs) == 0 || slices.ContainsFunc(cidrs, func(text string) bool {
+		p, err := netip.ParsePrefix(text)
+		return err == nil && p.Contains(addr)
+	})
+}

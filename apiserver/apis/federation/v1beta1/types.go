@@ -73,10 +73,16 @@ type ClusterSpec struct {
 	LoadBalancerCIDRs []string `json:"loadBalancerCIDRs,omitempty"`
 
 	// The name of the network that its pods are in: pods of clusters with equal names reach each other by their addresses, so Services that
-	// one exports are served in the others by these. To clusters in other networks, or without a name, by the addresses of
-	// load balancers.
+	// one exports are served in the others by these, and Services without load balancers where no endpoint is ready. To clusters in other
+	// networks, or without a name, by the addresses of load balancers.
 	// +optional
 	Network string `json:"network,omitempty"`
+
+	// Networks, in CIDR notation, that the addresses of its pods are in: others that it names are not used in other clusters. All are, if
+	// left out.
+	// +optional
+	// +listType=atomic
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
 	// The namespaces that may use the cluster: objects of other namespaces do not go there, whatever policies and
 	// annotations select. All may, if left out. Objects of a namespace that is removed from the list leave the cluster.
