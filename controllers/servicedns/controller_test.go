@@ -510,3 +510,39 @@ func TestOffersFollowTheWorld(t *testing.T) {
 	}
 	becomes("true true")
 }
+
+// TestOffersOfPodsFollowTheClusters: of a Service without load balancers each cluster offers pods, as it stands itself.
+func TestOffersOfPodsFollowTheClusters(t *testing.T) {
+	told := make(chan map[string][]plan.Offer, 100)
+	plain := service("plain", nil)
+	if err := unstructured.SetNestedField(plain.Object, "ClusterIP", "spec", "type"); err != nil {
+		t.Fatal(err)
+	}
+	w := startWith(t, &memory{}, Options{Offers: func(some map[string][]plan.Offer) { told <- some }}, append(twoClusters(), plain)...)
+	becomes := func(want string) {
+		t.Helper()
+		var got string
+		for deadline := time.After(10 * time.Second); got != want; {
+			select {
+			case some := <-told:
+				got = ""
+				for _, o := range some["default/plain"] {
+					got += fmt.Sprintf("%s rank %d weight %d network %q %v; ", o.Cluster, o.Rank, o.Weight, o.Network, o.ByPods)
+				}
+			case <-deadline:
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	}
+	becomes(`a rank 0 weight 100 network "" true; b rank 0 weight 100 network "" true; `)
+	lost := cluster("a", corev1.ConditionFalse, "z1", "east")
+	if err := unstructured.SetNestedField(lost.Object, "n", "spec", "network"); err != nil {
+		t.Fatal(err)
+	}
+	w.put(lost)
+	becomes(`a rank 3 weight 100 network "n" true; b rank 0 weight 100 network "" true; `)
+	weighted := plain.DeepCopy()
+	weighted.SetAnnotations(map[string]string{v1beta1.DNSAnnotation: `{"strategy":"Weighted","clusters":{"b":{"weight":7}}}`})
+	w.put(weighted)
+	becomes(`a rank 3 weight 100 network "n" true; b rank 0 weight 7 network "" true; `)
+}

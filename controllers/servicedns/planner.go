@@ -23,6 +23,8 @@ type planner struct {
 	claims   *plan.Claims
 	known    map[string]*v1beta1.Cluster
 	clusters []plan.Cluster
+	// ofPods are the offers of a Service that is served by pods and has no settings. Nobody changes them.
+	ofPods []plan.Offer
 	// balancers are the federation's own.
 	balancers []plan.LoadBalancer
 	// settings are the policies with DNS settings, by namespace and name.
@@ -38,12 +40,14 @@ type entry struct {
 	targets []string
 	// balanced: it has the addresses of the federation's own load balancers.
 	balanced bool
+	// byPods: all clusters offer it.
+	byPods bool
 }
 
 func newPlanner(c *Controller) *planner {
 	return &planner{
 		Controller: c, planned: map[string]entry{}, claims: plan.NewClaims(plan.Zone{Federation: c.Federation, Name: c.Zone}),
-		known: map[string]*v1beta1.Cluster{}, settings: map[string]map[string]*v1beta1.PlacementPolicy{},
+		known: map[string]*v1beta1.Cluster{}, ofPods: plan.OffersOfPods(nil, nil), settings: map[string]map[string]*v1beta1.PlacementPolicy{},
 	}
 }
 
@@ -70,8 +74,9 @@ func (p *planner) plan(ctx context.Context, seen seen) records {
 	}
 	moved, places := p.clustersChanged(seen.clusters)
 	if len(moved)+len(seen.hosts)+len(seen.targets) > 0 {
+		anyMoved := slices.Contains(slices.Collect(maps.Values(moved)), true)
 		for key, e := range p.planned {
-			if places || containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) || containsAny(e.targets, seen.targets) {
+			if places || e.byPods && anyMoved || containsAny(e.clusters, moved) || containsAny(e.Resolve, seen.hosts) || containsAny(e.targets, seen.targets) {
 				keys[key] = true
 			}
 		}
@@ -104,8 +109,12 @@ func (p *planner) offersOf(keys map[string]bool, objects map[string]*plan.Object
 		case !is:
 		case objects[key] == nil:
 			all[name] = nil
-		default:
+		case !objects[key].IsServedByPods():
 			all[name] = append([]plan.Offer{}, p.planned[key].Offers...)
+		case objects[key].Settings == nil:
+			all[name] = p.ofPods
+		default:
+			all[name] = plan.OffersOfPods(p.clusters, objects[key].Settings)
 		}
 	}
 	return all
@@ -170,7 +179,7 @@ func (p *planner) planOne(ctx context.Context, o *plan.Object) (e entry, err err
 	}); err != nil {
 		return entry{}, err
 	}
-	e.balanced = o.Balanced
+	e.balanced, e.byPods = o.Balanced, p.Offers != nil && o.IsServedByPods()
 	for _, t := range e.Targets {
 		e.targets = append(e.targets, t.Key())
 	}
@@ -192,7 +201,7 @@ func (p *planner) storePlan(key string, e entry) {
 	p.hosts.countUses(was.Resolve, -1)
 	p.checks.countUses(e.Targets, +1)
 	p.checks.countUses(was.Targets, -1)
-	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 && !e.balanced {
+	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 && !e.balanced && !e.byPods {
 		delete(p.planned, key)
 	}
 }
@@ -229,6 +238,7 @@ func (p *planner) clustersChanged(names map[string]bool) (moved map[string]bool,
 		places = places || was.Region != now.Region || !slices.Equal(was.Zones, now.Zones)
 		p.clusters = append(p.clusters, now)
 	}
+	p.ofPods = plan.OffersOfPods(p.clusters, nil)
 	return moved, places
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // RankUnseen is the Rank of an unreachable cluster that served when last seen.
@@ -29,6 +31,55 @@ type Offer struct {
 	Unresolved bool
 	// Unknown: nobody has seen yet what the cluster has of the object. There are no Addresses then.
 	Unknown bool
+	// ByPods: the Service has no load balancers, so the cluster offers pods. Whoever has seen its endpoints adds the Addresses.
+	ByPods bool
+	// Network, PodCIDRs and LoadBalancerCIDRs are the Cluster's, of an offer of pods.
+	Network                     string
+	PodCIDRs, LoadBalancerCIDRs []string
+	// CutOff: the cluster cannot be reached, and counts as before, because most vanished together.
+	CutOff bool
+}
+
+// IsServedByPods reports whether clusters offer each other pods of an object: it is a Service that has no load balancers.
+func (o *Object) IsServedByPods() bool {
+	return o.Kind == KindService && (o.Type == "" || o.Type == corev1.ServiceTypeClusterIP || o.Type == corev1.ServiceTypeNodePort)
+}
+
+// OffersOfPods returns what clusters offer of a Service that IsServedByPods, sorted by cluster. settings are the Service's, or nil.
+func OffersOfPods(clusters []Cluster, settings *v1beta1.DNSSettings) []Offer {
+	offers := make([]Offer, 0, len(clusters))
+	for i := range clusters {
+		c := &clusters[i]
+		weight := weightOf(c, settings)
+		offers = append(offers, Offer{
+			Cluster: c.Name, Region: c.Region, Zone: c.onlyZone(), Weight: weight, Rank: int(standingOf(c, weight)), CutOff: c.CutOff,
+			ByPods: true, Network: c.Network, PodCIDRs: c.PodCIDRs, LoadBalancerCIDRs: c.LoadBalancerCIDRs,
+		})
+	}
+	slices.SortFunc(offers, func(a, b Offer) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return offers
+}
+
+// standingOf ranks a cluster by itself, whatever it has of an object.
+func standingOf(c *Cluster, weight uint32) rank {
+	switch {
+	case (!c.Ready || c.HeartbeatsStale) && !c.CutOff:
+		return unseen
+	case weight == 0 || c.FailedOver && !c.CutOff:
+		return drained
+	}
+	return serving
+}
+
+// weightOf returns a cluster's weight for an object with these settings, or nil. One that is drained stays so.
+func weightOf(c *Cluster, settings *v1beta1.DNSSettings) uint32 {
+	if settings == nil || c.Weight == 0 {
+		return c.Weight
+	}
+	if of := settings.ForCluster(c.Name); of.Weight != nil {
+		return uint32(*of.Weight)
+	}
+	return c.Weight
 }
 
 // recordOffers records what the clusters have of a Service, without those that are known to have nothing.
@@ -57,15 +108,7 @@ func (p *planner) recordOffers(parts []*part) {
 		if p.object.Reported && !neverSeen[c.Name] {
 			continue
 		}
-		t := &part{Cluster: c, rank: unseen, weight: c.Weight}
-		switch {
-		case !c.Ready && !c.CutOff:
-		case c.Weight == 0 || c.FailedOver && !c.CutOff:
-			t.rank = drained
-		default:
-			t.rank = serving
-		}
-		o := p.newOffer(t)
+		o := p.newOffer(&part{Cluster: c, rank: standingOf(c, c.Weight), weight: c.Weight})
 		o.Unknown = true
 		p.plan.Offers = append(p.plan.Offers, o)
 	}
@@ -86,9 +129,5 @@ func (o *Object) neverSeen() map[string]bool {
 }
 
 func (p *planner) newOffer(t *part) Offer {
-	o := Offer{Object: p.object.Key(), Cluster: t.Name, Region: t.Region, Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
-	if len(t.Zones) == 1 {
-		o.Zone = t.Zones[0]
-	}
-	return o
+	return Offer{Object: p.object.Key(), Cluster: t.Name, Region: t.Region, Zone: t.onlyZone(), Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
 }

@@ -30,7 +30,7 @@ func TestOffers(t *testing.T) {
 			"east-a east a weight 100 rank 2 [192.0.2.1] false", "west-a west a weight 100 rank 0 [192.0.2.2] false", "wide east  weight 5 rank 0 [192.0.2.3] false"}},
 		"not reported yet": {unreported, []string{
 			"back   weight 100 rank 1 [] false unknown", "dead   weight 100 rank 3 [] false unknown", "east-a east a weight 100 rank 0 [] false unknown", "east-b east b weight 0 rank 1 [] false unknown",
-			"held   weight 100 rank 0 [] false unknown", "mute   weight 100 rank 0 [] false unknown", "west-a west a weight 100 rank 0 [] false unknown", "wide east  weight 5 rank 0 [] false unknown"}},
+			"held   weight 100 rank 0 [] false unknown", "mute   weight 100 rank 3 [] false unknown", "west-a west a weight 100 rank 0 [] false unknown", "wide east  weight 5 rank 0 [] false unknown"}},
 		"reported, nothing is there": {Object{Kind: KindService, Namespace: "default", Name: "web", Type: corev1.ServiceTypeLoadBalancer, Reported: true}, nil},
 		"two have never been seen": {service("dead=never", "held=never", "wide=192.0.2.6"), []string{
 			"dead   weight 100 rank 3 [] false unknown", "held   weight 100 rank 0 [] false unknown", "wide east  weight 5 rank 0 [192.0.2.6] false"}},

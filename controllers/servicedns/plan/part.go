@@ -53,10 +53,7 @@ func (s *served) isEmpty() bool { return len(s.addresses) == 0 && len(s.hosts) =
 // partOf returns what a cluster has for the object, with its rank.
 func (p *planner) partOf(cluster *Cluster, item v1beta1.ClusterServiceIngress) *part {
 	of := p.settings().ForCluster(cluster.Name)
-	out := &part{Cluster: cluster, weight: cluster.Weight, priority: of.Priority, served: p.servedBy(cluster.Name, item)}
-	if of.Weight != nil && cluster.Weight > 0 {
-		out.weight = uint32(*of.Weight)
-	}
+	out := &part{Cluster: cluster, weight: weightOf(cluster, p.settings()), priority: of.Priority, served: p.servedBy(cluster.Name, item)}
 	p.rankPart(out, item)
 	return out
 }

@@ -63,6 +63,6 @@ func ClusterOf(c *v1beta1.Cluster, held map[string]bool) Cluster {
 	return Cluster{
 		Name: c.Name, Ready: c.IsReached(), HeartbeatsStale: c.Condition(v1beta1.ClusterNodeHeartbeatsStale) != nil, CutOff: held[c.Name],
 		FailedOver: c.IsFailedOver(), Weight: uint32(max(c.DNSWeight(), 0)),
-		Zones: c.Status.Zones, Region: c.Status.Region,
+		Zones: c.Status.Zones, Region: c.Status.Region, Network: c.Spec.Network, PodCIDRs: c.Spec.PodCIDRs, LoadBalancerCIDRs: c.Spec.LoadBalancerCIDRs,
 	}
 }

@@ -88,6 +88,18 @@ type Cluster struct {
 	Weight uint32
 	Zones  []string
 	Region string
+	// Network is the name of the network of its pods, or "". PodCIDRs and LoadBalancerCIDRs are what addresses of its pods and load balancers
+	// are in; none: anything.
+	Network                     string
+	PodCIDRs, LoadBalancerCIDRs []string
+}
+
+// onlyZone returns the cluster's zone, "" if it has none or several.
+func (c *Cluster) onlyZone() string {
+	if len(c.Zones) == 1 {
+		return c.Zones[0]
+	}
+	return ""
 }
 
 // Plan is the result of Records.
