@@ -114,6 +114,9 @@ func (b builder) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint,
 	}
 	out.Addr, out.Weight = netip.AddrPortFrom(addr, port), 1
 	if _, remote, _ := serviceOf(s); remote {
+		if slices.Contains(b.node.Addrs, addr) {
+			return endpoint{}, false // no other cluster has it
+		}
 		out.Cluster, out.Weight = s.Labels[LabelSourceCluster], weight(s)
 		return out, true
 	}

@@ -276,3 +276,13 @@ func TestWhatIsAnEndpoint(t *testing.T) {
 		}
 	}
 }
+
+// TestNoOtherClusterHasTheNodesOwnAddress: a slice of another cluster that says so leads nowhere.
+func TestNoOtherClusterHasTheNodesOwnAddress(t *testing.T) {
+	n := node()
+	n.Addrs = append(n.Addrs, netip.MustParseAddr("10.240.0.9"))
+	ports, _ := Build(&n, es1(), []*discoveryv1.EndpointSlice{remote("cb", "ra", "1", "10.240.0.9", "10.240.1.9")})
+	if got := backends(ports[0].Cluster); got != string(TierRemoteRegion)+": 10.240.1.9:9200" {
+		t.Errorf("got %q", got)
+	}
+}
