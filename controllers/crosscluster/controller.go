@@ -52,8 +52,10 @@ type Member struct {
 type Controller struct {
 	Options
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// members are those at work. away are the names of those that were, and are not now.
 	members map[*member]bool
+	away    map[string]bool
 	ended   bool
 	work    sync.WaitGroup
 }
@@ -70,7 +72,7 @@ func New(o Options) *Controller {
 		o.Owns = func(string, string) bool { return true }
 	}
 	registerMetrics()
-	return &Controller{Options: o, members: map[*member]bool{}}
+	return &Controller{Options: o, members: map[*member]bool{}, away: map[string]bool{}}
 }
 
 // Engage starts work in a member until ctx is done, which must be no later than Run's. It subscribes to the member's
@@ -135,15 +137,19 @@ func (c *Controller) ownsService(service string) bool {
 	return err == nil && c.Owns(namespace, name)
 }
 
-// addMember adds a member; removeMember removes it.
+// addMember adds a member; removeMember removes it. What it offers others is looked at again.
 func (c *Controller) addMember(m *member) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.members[m] = true
+	delete(c.away, m.Name)
+	c.mu.Unlock()
+	m.offerAll()
 }
 
 func (c *Controller) removeMember(m *member) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.members, m)
+	c.away[m.Name] = true
+	c.mu.Unlock()
+	m.offerAll()
 }

@@ -1,5 +1,5 @@
 // Package crosscluster writes to each member which other clusters serve its Services: for each other cluster with load
-// balancer addresses of a Service, an EndpointSlice that the node agent reads (ADR 46).
+// balancers of a Service, or with pods that the member's reach, an EndpointSlice that the node agent reads (ADRs 46 and 194).
 //
 //	offers := crosscluster.NewOffers()            // one in a process
 //	names, err := servicedns.New(servicedns.Options{…, Offers: offers.Set})
@@ -9,7 +9,7 @@
 //
 // The offers, what clusters have of a Service and their rank, are what servicedns finds for DNS. They are handed over in the
 // process, because nothing more is decided or stored. The federation is not watched for them, and members only as propagation
-// watches them anyhow.
+// watches them anyhow. Pods are what the EndpointSlices of the members' copies say, which propagation's informers hold.
 //
 // Each member has its own queue, workers and deadlines, so a slow one delays no other. An item is a Service. A worker compares
 // the slices in the cache with the desired ones (package plan) and writes the differences, with preconditions. Without a

@@ -28,29 +28,40 @@ type member struct {
 	written expectations
 	undo    []func() error
 	told    eventTimes
+	own     ownEndpoints
 }
 
-// byRemote is the index of our slices by their Services.
-const byRemote = "remote service"
+// Indexes by Services: of our slices, of the member's own, and of what was made for exported ones.
+const byRemote, byOwn, byExported = "remote service", "own service", "exported service"
 
 func (c *Controller) newMember(mem Member) (*member, error) {
 	m := &member{Controller: c, Member: mem}
 	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](10*time.Millisecond, 30*time.Second))
-	slices := m.Informers(endpointSlices)
-	_, there := slices.GetIndexer().GetIndexers()[byRemote]
-	var errs []error
-	if !there {
-		errs = append(errs, slices.AddIndexers(cache.Indexers{byRemote: func(obj any) ([]string, error) { return serviceOf(obj), nil }}))
-	}
-	errs = append(errs, m.enqueueFrom(slices, serviceOf), m.enqueueFrom(m.Informers(services), func(obj any) []string {
-		key, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(obj) // never fails for objects of informers
-		return []string{key}
-	}))
-	if err := errors.Join(errs...); err != nil {
+	slices, all := m.Informers(endpointSlices), m.Informers(services)
+	err := errors.Join(
+		index(slices, cache.Indexers{byRemote: indexed(serviceOf), byOwn: indexed(ownServiceOf)}), index(all, cache.Indexers{byExported: indexed(exportedBy)}),
+		m.enqueueFrom(slices, serviceOf), m.enqueueFrom(all, keyOf),
+		m.offerFrom(slices, ownServiceOf, pods), m.offerFrom(all, keyOf, pods), m.offerFrom(all, exportedBy, balancers),
+	)
+	if err != nil {
 		m.stop()
 		return nil, err
 	}
 	return m, nil
+}
+
+// index adds indexes to an informer, unless an earlier member of the connection has.
+func index(informer cache.SharedIndexInformer, add cache.Indexers) error {
+	for name := range add {
+		if _, there := informer.GetIndexer().GetIndexers()[name]; there {
+			return nil
+		}
+	}
+	return informer.AddIndexers(add)
+}
+
+func indexed(of func(obj any) []string) cache.IndexFunc {
+	return func(obj any) ([]string, error) { return of(obj), nil }
 }
 
 // enqueueFrom enqueues the Services of an object that is added, changed or deleted.
@@ -147,6 +158,9 @@ func (m *member) snapshot(service string) (in plan.Input, ok bool) {
 		slice := &discoveryv1.EndpointSlice{}
 		ok = ok && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, slice) == nil
 		in.Have = append(in.Have, slice)
+	}
+	if in.Service != nil {
+		in.Endpoints, in.Away = m.endpointsOfOthers(service, offers)
 	}
 	return in, ok && known && err == nil
 }

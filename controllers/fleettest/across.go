@@ -32,17 +32,31 @@ func (m *Member) told(service *unstructured.Unstructured) map[string]string {
 // gives is the address that a member's load balancer has for a Service of ours, "" where none of its endpoints is ready.
 func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
 	copied := m.API.Get(services, service.GetNamespace(), service.GetName())
-	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") != "LoadBalancer" {
+	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") != "LoadBalancer" || !m.isReady(service) {
 		return ""
 	}
-	for _, slice := range m.API.List(endpointSlices, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.GetName()})) {
-		if slice.GetNamespace() == service.GetNamespace() && valueAt(slice, "endpoints.0.conditions.ready") == "true" {
-			if address := valueAt(copied, "status.loadBalancer.ingress.0.ip"); address != "none" {
-				return address
-			}
-		}
+	if address := valueAt(copied, "status.loadBalancer.ingress.0.ip"); address != "none" {
+		return address
 	}
 	return ""
+}
+
+// givesPods is the address that a member's pods have for clients in another one: of a Service without load balancers, where both are in one
+// network; "" where none of its endpoints is ready.
+func (f *Fleet) givesPods(m, to *Member, service *unstructured.Unstructured) string {
+	copied, network := m.API.Get(services, service.GetNamespace(), service.GetName()), f.cluster(m.Name).Spec.Network
+	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") == "LoadBalancer" || network == "" || network != f.cluster(to.Name).Spec.Network || !m.isReady(service) {
+		return ""
+	}
+	return m.podAddress()
+}
+
+// isReady reports whether a member says that an endpoint of a Service is ready.
+func (m *Member) isReady(service *unstructured.Unstructured) bool {
+	of := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.GetName()})
+	return slices.ContainsFunc(m.API.List(endpointSlices, of), func(slice *unstructured.Unstructured) bool {
+		return slice.GetNamespace() == service.GetNamespace() && valueAt(slice, "endpoints.0.conditions.ready") == "true"
+	})
 }
 
 // copyOf reports whether what a member has is ours, of this object, and stays.
@@ -63,7 +77,7 @@ func (f *Fleet) checkAcross(m *Member, law lawFunc) {
 		f.tally.check("clusters know of each other")
 		told := m.told(u)
 		for _, o := range f.settled() {
-			want, got := f.gives(o, u), told[o.Name]
+			want, got := f.gives(o, u)+f.givesPods(o, m, u), told[o.Name]
 			if drained := f.cluster(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
 				want += " ready" // a drained one may be either: that depends on the others
 			}

@@ -169,7 +169,7 @@ func (m *Member) newAddress() string {
 // endpoints keeps one slice for a Service, with one endpoint that is ready while any of its pods is.
 func (m *Member) endpoints(service *unstructured.Unstructured, now time.Time) {
 	slice := &unstructured.Unstructured{Object: map[string]any{
-		"addressType": "IPv4", "endpoints": []any{map[string]any{"addresses": []any{"10.0.0.1"}, "conditions": map[string]any{"ready": m.serves(service, now)}}},
+		"addressType": "IPv4", "ports": m.targetPorts(service), "endpoints": []any{map[string]any{"addresses": []any{m.podAddress()}, "conditions": map[string]any{"ready": m.serves(service, now)}}},
 	}}
 	slice.SetAPIVersion("discovery.k8s.io/v1")
 	slice.SetKind("EndpointSlice")
@@ -186,6 +186,21 @@ func (m *Member) endpoints(service *unstructured.Unstructured, now time.Time) {
 	}
 	// It fails only for a Service that ends with its namespace.
 	_, _ = m.kubelet.Resource(endpointSlices).Namespace(service.GetNamespace()).Apply(context.Background(), slice.GetName(), slice, metav1.ApplyOptions{FieldManager: "endpointslices", Force: true})
+}
+
+// podAddress is that of all pods.
+func (m *Member) podAddress() string { return fmt.Sprintf("172.16.%d.1", m.index) }
+
+// targetPorts are the ports of a Service's pods: 8000 higher than its own.
+func (m *Member) targetPorts(service *unstructured.Unstructured) (ports []any) {
+	list, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	for _, item := range list {
+		p := item.(map[string]any)
+		name, _ := p["name"].(string)
+		number, _, _ := unstructured.NestedInt64(p, "port")
+		ports = append(ports, map[string]any{"name": name, "protocol": "TCP", "port": 8000 + number})
+	}
+	return ports
 }
 
 // serves reports whether a ready pod bears what a Service selects.

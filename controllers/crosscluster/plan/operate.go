@@ -22,6 +22,10 @@ type Input struct {
 	Service *corev1.Service
 	// Offers are what all clusters have of the Service, sorted by cluster.
 	Offers []servicednsplan.Offer
+	// Endpoints has, for offers of pods, what connected clusters say that they have of the Service, by cluster.
+	Endpoints map[string]Endpoints
+	// Away are the clusters that were connected, and are no more.
+	Away map[string]bool
 	// Have are our existing slices in the member for the Service.
 	Have []*discoveryv1.EndpointSlice
 }

@@ -30,6 +30,13 @@ const (
 	maxSources = 64
 )
 
+// source is another cluster, with what the member gets of it.
+type source struct {
+	// Offer has the Addresses of all backends.
+	servicednsplan.Offer
+	backends []Backends
+}
+
 // desired returns the slices that the member should have, by name. kept are the clusters whose slices stay as they are
 // because not all of their addresses are known yet.
 func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[string]bool) {
@@ -37,45 +44,70 @@ func (in Input) desired() (want map[string]*discoveryv1.EndpointSlice, kept map[
 	if in.Service == nil || in.Service.DeletionTimestamp != nil || len(in.Service.Spec.Ports) == 0 {
 		return want, kept
 	}
-	others := in.otherOffers()
+	others := in.sources()
 	for _, o := range others {
 		kept[o.Cluster] = o.Unresolved
 		for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			for i, some := range slices.Collect(slices.Chunk(ofFamily(o, family), maxEndpoints)) {
-				s := in.newSlice(o, family, i)
-				s.Endpoints = endpoints(o, some, o.Rank == lowestRank(others))
-				want[s.Name] = s
+			n := 0
+			for _, b := range o.backends {
+				for some := range slices.Chunk(ofFamily(b.Addresses, family), maxEndpoints) {
+					s := in.newSlice(o.Offer, family, n)
+					s.Ports, s.Endpoints = b.Ports, endpoints(o.Offer, some, o.Rank == lowestRank(others))
+					want[s.Name] = s
+					n++
+				}
 			}
 		}
 	}
 	return want, kept
 }
 
-// otherOffers returns the offers of the other clusters, with the addresses that a slice may hold: the API rejects those that
-// cannot be routed to. Where it is unknown what a cluster has, the member keeps the addresses that it has been given. Of very
+// sources returns the other clusters, with the addresses that a slice may hold: the API rejects those that cannot be routed to. Of very
 // many it takes the best ranks, the member's region first, then by a pseudo-random order that differs between members.
-func (in Input) otherOffers() (others []servicednsplan.Offer) {
-	region := ""
+func (in Input) sources() (others []source) {
+	own := servicednsplan.Offer{}
+	if i := slices.IndexFunc(in.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == in.Member }); i >= 0 {
+		own = in.Offers[i]
+	}
 	for _, o := range in.Offers {
 		if o.Cluster == in.Member {
-			region = o.Region
-		} else {
-			if o.Unknown {
-				if o.Addresses = in.addressesOf(o.Cluster); len(o.Addresses) == 0 {
-					continue
-				}
-			}
-			o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return v1beta1.RefuseAddress(a) != nil })
-			others = append(others, o)
+			continue
+		}
+		s, ok := in.balancersOf(o)
+		if o.ByPods {
+			s, ok = in.podsOf(o, own)
+		}
+		if ok {
+			others = append(others, s)
 		}
 	}
 	if len(others) <= maxSources {
 		return others
 	}
-	slices.SortFunc(others, func(a, b servicednsplan.Offer) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == region, b.Region == region), cmp.Compare(in.randomOf(a), in.randomOf(b)), strings.Compare(a.Cluster, b.Cluster))
+	slices.SortFunc(others, func(a, b source) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), -compareBool(a.Region == own.Region, b.Region == own.Region), cmp.Compare(in.randomOf(a.Cluster), in.randomOf(b.Cluster)), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return others[:maxSources]
+}
+
+// balancersOf returns a cluster with the load balancers that it offers. Where it is unknown what a cluster has, the member keeps the
+// addresses that it has been given.
+func (in Input) balancersOf(o servicednsplan.Offer) (s source, ok bool) {
+	if o.Unknown {
+		if o.Addresses = in.addressesOf(o.Cluster); len(o.Addresses) == 0 {
+			return s, false
+		}
+	}
+	o.Addresses = slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return v1beta1.RefuseAddress(a) != nil })
+	return source{o, []Backends{{in.servicePorts(), o.Addresses}}}, true
+}
+
+// servicePorts are the ports at which the Service's load balancers serve.
+func (in Input) servicePorts() (ports []discoveryv1.EndpointPort) {
+	for _, p := range in.Service.Spec.Ports {
+		ports = append(ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
+	}
+	return ports
 }
 
 // addressesOf returns the addresses of another cluster that the member has been given so far.
@@ -96,11 +128,11 @@ func (in Input) addressesOf(cluster string) (addresses []netip.Addr) {
 	return addresses
 }
 
-// randomOf returns a pseudo-random number of a cluster that differs between members.
-func (in Input) randomOf(o servicednsplan.Offer) uint64 {
+// randomOf returns a pseudo-random number of a name that differs between members.
+func (in Input) randomOf(name string) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(in.Member + "/" + o.Cluster)) // never fails
-	n := h.Sum64() * 0x9e3779b97f4a7c15                 // names differ at their ends, which changes only few bits
+	_, _ = h.Write([]byte(in.Member + "/" + name)) // never fails
+	n := h.Sum64() * 0x9e3779b97f4a7c15            // names differ at their ends, which changes only few bits
 	return n ^ n>>32
 }
 
@@ -115,7 +147,7 @@ func compareBool(a, b bool) int {
 }
 
 // lowestRank returns the lowest rank of offers with an address.
-func lowestRank(offers []servicednsplan.Offer) int {
+func lowestRank(offers []source) int {
 	least := -1
 	for _, o := range offers {
 		if len(o.Addresses) > 0 && (least < 0 || o.Rank < least) {
@@ -125,11 +157,11 @@ func lowestRank(offers []servicednsplan.Offer) int {
 	return least
 }
 
-func ofFamily(o servicednsplan.Offer, family discoveryv1.AddressType) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(o.Addresses), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
+func ofFamily(all []netip.Addr, family discoveryv1.AddressType) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(all), func(a netip.Addr) bool { return a.Is4() != (family == discoveryv1.AddressTypeIPv4) })
 }
 
-// newSlice returns the n-th slice of an offer in a family, without endpoints. Its name is unique because names of Services
+// newSlice returns the n-th slice of an offer in a family, without ports and endpoints. Its name is unique because names of Services
 // have no dots.
 func (in Input) newSlice(o servicednsplan.Offer, family discoveryv1.AddressType, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
@@ -151,15 +183,16 @@ func (in Input) newSlice(o servicednsplan.Offer, family discoveryv1.AddressType,
 	if o.Region != "" {
 		s.Labels[corev1.LabelTopologyRegion] = o.Region
 	}
-	for _, p := range in.Service.Spec.Ports {
-		s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: &p.Name, Protocol: &p.Protocol, Port: &p.Port, AppProtocol: p.AppProtocol})
-	}
 	return s
 }
 
 // addressWeight returns the weight of each address of a cluster: together they have the cluster's.
 func addressWeight(o servicednsplan.Offer) int {
-	return min(MaxWeight, max(1, int(o.Weight)/len(o.Addresses)))
+	weight := int(o.Weight)
+	if o.ByPods {
+		weight *= podScale
+	}
+	return min(MaxWeight, max(1, weight/len(o.Addresses)))
 }
 
 // endpoints returns one endpoint per address, with its cluster's zone. serving distinguishes a drained or failing

@@ -158,8 +158,8 @@ const (
 	EventCopyAdopted = "CopyAdopted"
 )
 
-// Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster with
-// load balancer addresses of a Service. The labels are those of KEP-1645.
+// Labels and annotations of the EndpointSlices that the federation makes in a member, one for each other cluster that
+// serves a Service. The labels are those of KEP-1645.
 const (
 	// RemoteServiceLabel is the name of the Service.
 	RemoteServiceLabel = "multicluster.kubernetes.io/service-name"
