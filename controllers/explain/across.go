@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/client"
@@ -19,21 +21,32 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// readSlices reads the slices that a cluster has of the others for a Service.
+// readSlices reads the slices that a cluster has of the others for a Service, and, where the Service is offered by pods, what others get of the cluster.
 func (s *sight) readSlices(ctx context.Context, e *plan.Evidence, cluster string) (all plan.SlicesAnswer) {
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.UID, v1beta1.RemoteServiceLabel, e.Object.GetName())
+	name := e.Object.GetName()
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", discoveryv1.LabelManagedBy, crossclusterplan.Manager, v1beta1.ManagedByLabel, e.UID, v1beta1.RemoteServiceLabel, name)
+	if all.Slices, all.Err = list[discoveryv1.EndpointSlice](ctx, s, e, cluster, plan.Slices, selector); all.Err != nil || !plan.IsOfferedByPods(e.Object) {
+		return all
+	}
+	if all.Own, all.Err = list[discoveryv1.EndpointSlice](ctx, s, e, cluster, plan.Slices, discoveryv1.LabelServiceName+"="+name); all.Err != nil {
+		return all
+	}
+	selector = fmt.Sprintf("%s=%s,%s=%s", v1beta1.ManagedByLabel, e.UID, v1beta1.ExportedServiceLabel, name)
+	all.Balancers, all.Err = list[corev1.Service](ctx, s, e, cluster, plan.Services, selector)
+	return all
+}
+
+// list lists objects of a cluster in the namespace of the object.
+func list[T any](ctx context.Context, s *sight, e *plan.Evidence, cluster string, r schema.GroupVersionResource, selector string) (all []*T, err error) {
 	var bad error
-	all.Err = s.members.List(ctx, cluster, plan.Slices, e.Object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
-		slice := &discoveryv1.EndpointSlice{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, slice); err != nil {
+	err = s.members.List(ctx, cluster, r, e.Object.GetNamespace(), selector, func(u *unstructured.Unstructured) {
+		into := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 			bad = err
 		}
-		all.Slices = append(all.Slices, slice)
+		all = append(all, into)
 	})
-	if all.Err == nil {
-		all.Err = bad
-	}
-	return all
+	return all, cmp.Or(err, bad)
 }
 
 // gatherOffers reads the input of the offers of the Service, and what went wrong with the slices.

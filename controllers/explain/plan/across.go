@@ -23,22 +23,40 @@ func explainAcross(e Evidence, clusters []v1beta1.ClusterExplanation) *v1beta1.C
 	if a.Unknown != nil {
 		x.Unknown = a.Unknown.Error()
 	}
+	offers, untold := p.Offers, notOffered
 	why, whole := clusterStandings(p)
-	if kind, _, _ := unstructured.NestedString(e.Object.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
-		whole = "a Service of type " + cmp.Or(kind, string(corev1.ServiceTypeClusterIP)) + " has no load balancer, which other clusters could be told of"
+	if IsOfferedByPods(e.Object) {
+		offers, why, untold = a.offersOfPods(), map[string]string{}, a.notToldOfPods
+		for _, o := range offers {
+			why[o.Cluster] = podStanding(o)
+		}
+		whole = a.whyNoPods(e.Object, offers)
+	} else if kind, _, _ := unstructured.NestedString(e.Object.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
+		whole = "a Service of type " + kind + " has nothing that other clusters could be told of"
 	}
 	for i := range clusters {
-		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], p.Offers, why)...)
-		name := clusters[i].Name
-		offered := slices.ContainsFunc(p.Offers, func(o servicednsplan.Offer) bool { return o.Cluster == name })
-		if clusters[i].Desired > 0 && !offered && !a.Off && a.Unknown == nil && whole == "" {
-			x.Untold = append(x.Untold, v1beta1.UntoldCluster{Cluster: name, Why: cmp.Or(why[name], "it has no load balancer yet")})
+		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], offers, why)...)
+	}
+	for i := range clusters {
+		if clusters[i].Desired == 0 || a.Off || a.Unknown != nil || whole != "" {
+			continue
+		}
+		if reason := untold(clusters[i].Name, offers, why); reason != "" {
+			x.Untold = append(x.Untold, v1beta1.UntoldCluster{Cluster: clusters[i].Name, Why: reason})
 		}
 	}
 	if whole != "" && !a.Off {
 		x.Untold = append(x.Untold, v1beta1.UntoldCluster{Why: whole})
 	}
 	return x
+}
+
+// notOffered returns why others are not told of a cluster's load balancers; "" where they are.
+func notOffered(cluster string, offers []servicednsplan.Offer, why map[string]string) string {
+	if slices.ContainsFunc(offers, func(o servicednsplan.Offer) bool { return o.Cluster == cluster }) {
+		return ""
+	}
+	return cmp.Or(why[cluster], "it has no load balancer yet")
 }
 
 // clusterStandings returns the clusters' standings, by name, and why the whole Service has none.
@@ -71,7 +89,7 @@ func (a *AcrossEvidence) clusterSlices(e Evidence, c *v1beta1.ClusterExplanation
 		}
 		return all
 	}
-	in.Have = answer.Slices
+	in.Have, in.Endpoints = answer.Slices, a.endpoints()
 	if u := e.Copies[c.Name].Copy; u != nil && isOurCopy(u, e.UID) && !a.Off {
 		in.Service = &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, in.Service); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -143,14 +144,64 @@ func TestOnlyServicesTellClustersOfEachOther(t *testing.T) {
 		t.Errorf("%+v", x.CrossCluster)
 	}
 	e := acrossEvidenceOf(t, clusterAt("a", 0), clusterAt("b", 0))
-	e.Object.Object["spec"].(map[string]any)["type"] = "ClusterIP"
+	e.Object.Object["spec"].(map[string]any)["type"] = "ExternalName"
 	for _, state := range []string{"reported", "new"} {
 		if state == "new" {
 			e.Object.SetAnnotations(nil)
 		}
 		e.decideAcross(t)
-		if x := Explain(e).CrossCluster; len(x.Untold) != 1 || x.Untold[0] != (v1beta1.UntoldCluster{Why: "a Service of type ClusterIP has no load balancer, which other clusters could be told of"}) {
+		if x := Explain(e).CrossCluster; len(x.Untold) != 1 || x.Untold[0] != (v1beta1.UntoldCluster{Why: "a Service of type ExternalName has nothing that other clusters could be told of"}) {
 			t.Errorf("%s: %+v", state, x.Untold)
 		}
+	}
+}
+
+// TestExplainPodsOfOtherClusters: a Service without load balancers, of which cluster a has a ready pod.
+func TestExplainPodsOfOtherClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(e *Evidence)
+		want   string
+	}{
+		"equal networks": {func(*Evidence) {}, "b web.a.v4 missing to be written; b: none of its endpoints is ready"},
+		"no networks": {func(e *Evidence) { e.Across.World.Clusters[0].Network, e.Across.World.Clusters[1].Network = "", "" },
+			"no two clusters are in one network (spec.network of Clusters), and the Service is not exported"},
+		"exported": {func(e *Evidence) {
+			e.Across.World.Clusters[0].Network = ""
+			answer := e.Across.Slices["a"]
+			answer.Balancers = []*corev1.Service{{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}}}}
+			e.Across.Slices["a"] = answer
+		}, "b web.a.v4 missing to be written; b: no other cluster is in the network of its pods (spec.network of the Cluster), and the Service is not exported there"},
+		"headless": {func(e *Evidence) {
+			for _, u := range []*unstructured.Unstructured{e.Object, e.Copies["a"].Copy, e.Copies["b"].Copy} {
+				u.Object["spec"].(map[string]any)["clusterIP"] = "None"
+			}
+		}, "a headless Service has no address that could lead to other clusters"},
+		"a cannot be read": {func(e *Evidence) { e.Across.Slices["a"] = SlicesAnswer{Err: errors.New("forbidden")} },
+			"a  unreadable forbidden; b: none of its endpoints is ready"},
+		"switched off": {func(e *Evidence) { e.Across.Off = true }, ""},
+		"not known":    {func(e *Evidence) { e.Across.Unknown, e.Across.World = errors.New("forbidden"), servicednsplan.Input{} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := acrossEvidenceOf(t, clusterAt("a", 0), clusterAt("b", 0))
+			e.Object.Object["spec"].(map[string]any)["type"] = "ClusterIP"
+			e.Object.SetAnnotations(nil)
+			e.decideAcross(t)
+			e.Across.World.Clusters[0].Network, e.Across.World.Clusters[1].Network = "n", "n"
+			e.Across.Slices["b"] = SlicesAnswer{}
+			e.Across.Slices["a"] = SlicesAnswer{Own: []*discoveryv1.EndpointSlice{{AddressType: discoveryv1.AddressTypeIPv4,
+				Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}}}}
+			c.change(&e)
+			var got []string
+			x := Explain(e).CrossCluster
+			for _, s := range x.Slices {
+				got = append(got, strings.TrimSpace(strings.Join([]string{s.Cluster, s.Name, string(s.State), s.Why}, " ")))
+			}
+			for _, u := range x.Untold {
+				got = append(got, strings.TrimPrefix(u.Cluster+": "+u.Why, ": "))
+			}
+			if strings.Join(got, "; ") != c.want {
+				t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), c.want)
+			}
+		})
 	}
 }

@@ -75,7 +75,10 @@ type AcrossEvidence struct {
 // SlicesAnswer is one cluster's answer about its slices.
 type SlicesAnswer struct {
 	Slices []*discoveryv1.EndpointSlice
-	Err    error
+	// Own and Balancers are, of a Service that is offered by pods, the cluster's own slices, and what was made for the exported Service.
+	Own       []*discoveryv1.EndpointSlice
+	Balancers []*corev1.Service
+	Err       error
 }
 
 // RoutesEvidence is what has been read of how the federation's load balancers serve an Ingress.
