@@ -97,6 +97,10 @@ e2e-app: build build-real ## an application of twelve Services: whole in one clu
 	@case '$(APP_MODE)' in kube-proxy* | federated) go build -o _output/bin/ -ldflags='-s -w' k8s.io/kubernetes/cmd/kube-proxy ;; esac
 	@hack/e2e-app.sh '$(APP_MODE)'
 
+e2e-across: build build-real ## ten Services that call each other, torn apart over three clusters with real nodes, of which one is killed: six minutes, as root
+	@hack/install-tools.sh real
+	@hack/e2e-across.sh
+
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh
 

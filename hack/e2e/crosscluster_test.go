@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 )
@@ -132,6 +136,77 @@ func TestMembersKnowOfEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("Service deleted → slices gone: %s", across(t, "across", nil, names...).Round(time.Millisecond))
+}
+
+// TestPodsOfOtherMembers: a Service without load balancers is offered by the pods of members in one network, within what is pinned of them; they follow
+// what is ready there, and stay while a member is lost.
+func TestPodsOfOtherMembers(t *testing.T) {
+	const name = "across-pods"
+	sets, services := s.fed.client.AppsV1().ReplicaSets(ns), s.fed.client.CoreV1().Services(ns)
+	if _, err := sets.Create(t.Context(), replicaSet(name, 3, nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return sets.Delete(ctx, name, background) })
+	service := loadBalancer(name)
+	service.Spec.Type = corev1.ServiceTypeClusterIP
+	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return services.Delete(ctx, name, background) })
+	all, pod := map[string]string{}, map[string]corev1.Pod{}
+	for _, member := range names {
+		eventually(t, 30*time.Second, func() string {
+			pods, err := s.members[member].client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+			if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.PodIP == "" {
+				return fmt.Sprintf("%s: %v", member, err)
+			}
+			pod[member], all[member] = pods.Items[0], pods.Items[0].Status.PodIP+" ready"
+			return ""
+		})
+	}
+	inNetwork := func(ctx context.Context, network string, pods ...string) error {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"network": network, "podCIDRs": pods}})
+		for _, member := range names {
+			_, failed := s.fed.dyn.Resource(v1beta1.ClustersResource).Patch(ctx, member, types.MergePatchType, patch, metav1.PatchOptions{})
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	across(t, name, nil, names...)
+	explains := func(want string) {
+		t.Helper()
+		eventually(t, 10*time.Second, func() string {
+			if out, err := s.plugin(t, "explain", "service/"+name, "-n", ns); err != nil || !strings.Contains(out, want) {
+				return fmt.Sprintf("explain: %v:\n%s\nwithout %q", err, out, want)
+			}
+			return ""
+		})
+	}
+	explains("no two clusters are in one network")
+	remove(t, func(ctx context.Context) error { return inNetwork(ctx, "") })
+	if err := inNetwork(t.Context(), "flat"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("one network → they have each other's pods: %s", across(t, name, all, names...).Round(time.Millisecond))
+	explains(" in sync")
+	setReady(t, pod["east-a"].Name, "False")
+	less := maps.Clone(all)
+	delete(less, "east-a")
+	t.Logf("pod unready → gone in the others: %s", across(t, name, less, names...).Round(time.Millisecond))
+	explains("none of its endpoints is ready")
+	setReady(t, pod["east-a"].Name, "True")
+	across(t, name, all, names...)
+
+	resume := s.stop(t, "east-a")
+	lost := maps.Clone(all)
+	lost["east-a"] = strings.TrimSuffix(all["east-a"], " ready")
+	t.Logf("API gone → not ready in the others: %s", across(t, name, lost, "east-b", "west-a").Round(time.Millisecond))
+	resume()
+	across(t, name, all, names...)
+	if err := inNetwork(t.Context(), "flat", "192.0.2.0/24"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("pins that no pod is in → nothing: %s", across(t, name, nil, names...).Round(time.Millisecond))
 }
 
 // TestEndpointsOfOthersOff: a federation that is started with --cross-cluster-endpoints=false takes the slices of the one before away, and says so;

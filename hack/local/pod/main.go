@@ -1,17 +1,23 @@
 // Command pod is what runs in the containers of real nodes, as one static program:
 //
 //	pod pause          waits for SIGTERM: what holds a pod's namespaces together
-//	pod web            answers HTTP at port 8080 with "POD on NODE", of the environment's POD and NODE
+//	pod web            answers HTTP at port 8080 with "POD on NODE", of the environment's POD and NODE; if NEXT there names another Service of
+//	                   the namespace, it asks that one, too, and adds its answer
 //	pod get URL        prints what is answered at a URL, within two seconds, as a client in a pod
+//	pod visit URL      asks a URL 20 times a second, each time over a new connection, waits five seconds, and prints for each when it asked (seconds
+//	                   of Unix time), and "ok" or what went wrong
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -19,18 +25,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) == 3 && os.Args[1] == "get" {
-		if err := get(os.Args[2]); err != nil {
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "get":
+		text, err := get(os.Args[2], patience)
+		if fmt.Print(text); err != nil {
 			fmt.Fprintln(os.Stderr, "pod: error:", err)
 			os.Exit(1)
 		}
 		return
-	}
-	if len(os.Args) != 2 || os.Args[1] != "pause" && os.Args[1] != "web" {
-		fmt.Fprintln(os.Stderr, "pod: error: want pause, web or get URL")
+	case len(os.Args) == 3 && os.Args[1] == "visit":
+		visit(ctx, os.Args[2])
+		return
+	case len(os.Args) != 2 || os.Args[1] != "pause" && os.Args[1] != "web":
+		fmt.Fprintln(os.Stderr, "pod: error: want pause, web, get URL or visit URL")
 		os.Exit(2)
-	}
-	if os.Args[1] == "web" {
+	case os.Args[1] == "web":
 		server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
 		go func() {
 			fmt.Fprintln(os.Stderr, server.ListenAndServe())
@@ -41,15 +50,47 @@ func main() {
 }
 
 func answer(w http.ResponseWriter, _ *http.Request) {
-	_, _ = fmt.Fprintf(w, "%s on %s\n", os.Getenv("POD"), os.Getenv("NODE"))
+	text := fmt.Sprintf("%s on %s\n", os.Getenv("POD"), os.Getenv("NODE"))
+	if next := os.Getenv("NEXT"); next != "" {
+		of := strings.ToUpper(strings.ReplaceAll(next, "-", "_")) // as the kubelet calls what it tells pods of Services
+		more, err := get("http://"+net.JoinHostPort(os.Getenv(of+"_SERVICE_HOST"), os.Getenv(of+"_SERVICE_PORT")), patience)
+		if err != nil {
+			http.Error(w, text+more+err.Error(), http.StatusBadGateway)
+			return
+		}
+		text += more
+	}
+	_, _ = io.WriteString(w, text)
 }
 
-func get(url string) error {
-	answer, err := (&http.Client{Timeout: 2 * time.Second}).Get(url)
+// patience is how long an answer is waited for.
+const patience = 2 * time.Second
+
+// get asks over a connection of its own.
+func get(url string, patience time.Duration) (text string, err error) {
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(url)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = answer.Body.Close() }() // it is read
-	_, err = io.Copy(os.Stdout, io.LimitReader(answer.Body, 1024))
-	return err
+	all, err := io.ReadAll(io.LimitReader(answer.Body, 4096))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	return string(all), err
+}
+
+func visit(ctx context.Context, url string) {
+	tick := time.NewTicker(time.Second / 20)
+	for ctx.Err() == nil {
+		<-tick.C
+		go func() {
+			asked, said := time.Now(), "ok"
+			if text, err := get(url, 5*time.Second); err != nil {
+				said = strings.Join(strings.Fields(text+" "+err.Error()), " ")
+			}
+			fmt.Printf("%d.%03d %s\n", asked.Unix(), asked.Nanosecond()/1e6, said)
+		}()
+	}
 }
