@@ -152,7 +152,7 @@ bench-dns: ## measure the DNS server beside Knot, NSD, BIND and CoreDNS, into do
 	@hack/install-tools.sh bench-dns
 	@hack/bench-dns.sh
 
-bench-lb: build ## measure federation-lb beside HAProxy, nginx and Caddy, into docs/performance.md
+bench-lb: build ## measure federation-lb beside HAProxy, nginx and Caddy, into docs/performance.md (as root)
 	@hack/install-tools.sh bench-lb
 	@go run ./hack/benchlb
 

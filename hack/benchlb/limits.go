@@ -1,261 +1,176 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/netip"
-	"os"
-	"os/exec"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
-
-	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/loadbalancer"
-	"federation/controllers/loadbalancer/plan"
-	"federation/controllers/loadbalancer/proxy"
-	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // How much the limits are measured with.
 const (
 	manyHosts, manyClusters = 1000, 20
-	manyChanges             = 10_000
 	slowClients             = 10_000
 	besideRate              = 1000 // requests a second of the load beside
 )
 
-var (
-	servicesResource  = corev1.SchemeGroupVersion.WithResource("services")
-	ingressesResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")
-)
-
-// changeTimes are what the child with many hosts has measured.
-type changeTimes struct {
-	Ingress, Offer [2]time.Duration // p50 and p99
-}
-
-// measuredProxy says when a change has come to the proxy.
-type measuredProxy struct {
-	*proxy.Proxy
-	routed, pooled chan struct{}
-}
-
-func (p *measuredProxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) {
-	p.Proxy.SetRoutes(table, certs)
-	notify(p.routed)
-}
-
-func (p *measuredProxy) SetPool(in plan.PoolInput) {
-	p.Proxy.SetPool(in)
-	notify(p.pooled)
-}
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// hosts measures a load balancer of many hosts, and changes under load.
+func (b *bench) hosts(ctx context.Context, cert *certificate) (string, error) {
+	if err := b.federation.addHosts(ctx); err != nil {
+		return "", err
 	}
-}
-
-// fleetOf is a federation of many hosts, as a load balancer watches it.
-type fleetOf struct {
-	client     *dynamicfake.FakeDynamicClient
-	controller *loadbalancer.Controller
-	proxy      *measuredProxy
-}
-
-// hostName is the n-th host; the first is the one that the load asks for.
-func hostName(n int) string {
-	if n == 0 {
-		return host
-	}
-	return fmt.Sprintf("h%d.example.test", n)
-}
-
-func manyIngress(n, generation int) *unstructured.Unstructured {
-	return decoded(&networkingv1.Ingress{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web%d", n), Generation: int64(generation)},
-		Spec: networkingv1.IngressSpec{IngressClassName: new(v1beta1.IngressClassName), Rules: []networkingv1.IngressRule{{Host: hostName(n), IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
-			Paths: []networkingv1.HTTPIngressPath{
-				{Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: backendOf(n)},
-				{Path: fmt.Sprintf("/v%d", generation), PathType: new(networkingv1.PathTypePrefix), Backend: backendOf(n)},
-			}}}}}},
-	})
-}
-
-func backendOf(n int) networkingv1.IngressBackend {
-	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprintf("web%d", n), Port: networkingv1.ServiceBackendPort{Number: backendPort}}}
-}
-
-func manyOffers(but int) (all []servicednsplan.Offer) {
-	for c := range manyClusters {
-		if c != but {
-			all = append(all, servicednsplan.Offer{Cluster: fmt.Sprintf("c%d", c), Weight: 100, Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(c + 1)})}})
-		}
-	}
-	return all
-}
-
-func decoded(obj any) *unstructured.Unstructured {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	child, err := start(b.command(), b.dir)
 	if err != nil {
-		panic(err) // of our own types
+		return "", err
 	}
-	return &unstructured.Unstructured{Object: u}
+	defer child.end()
+	g := newGenerator(loads[0], cert.public, b.connections)
+	defer g.close()
+	if err := g.waitReady(); err != nil {
+		return "", child.fault(err)
+	}
+	calm := g.run(b.length, besideRate)
+	atRest := child.usage()
+	changed := make(chan *result)
+	stop := make(chan struct{})
+	go func() { changed <- g.runUntil(stop, besideRate) }()
+	began := time.Now()
+	ingress, offer, err := b.federation.change(ctx, b.changes)
+	took := time.Since(began)
+	close(stop)
+	during := <-changed
+	if err != nil {
+		return "", child.fault(err)
+	}
+	after := child.usage()
+	var w strings.Builder
+	fmt.Fprintf(&w, "\n### Many hosts\n\nfederation-lb with %d hosts in %d clusters each, and %d requests a second beside:\n\n| | |\n|---|---|\n", manyHosts, manyClusters, besideRate)
+	fmt.Fprintf(&w, "| memory | %d MB, %d MB at the highest; %d MB after the changes, %d MB at the highest |\n", atRest.RSS>>20, atRest.Peak>>20, after.RSS>>20, after.Peak>>20)
+	fmt.Fprintf(&w, "| %d changes, one after the other | %v, which took the load balancer %.1f ms of CPU each, requests and checks included; from the API server's answer until an Ingress is served p50 %v, p99 %v, until what clusters have is %v, %v |\n",
+		b.changes, took.Round(10*time.Millisecond), float64((after.CPU-atRest.CPU).Microseconds())/1000/float64(b.changes), rounded(ingress.quantile(0.5)), rounded(ingress.quantile(0.99)), rounded(offer.quantile(0.5)), rounded(offer.quantile(0.99)))
+	fmt.Fprintf(&w, "| requests beside the changes | %d, %d failed, p99 %v; %v before |\n", during.requests, during.failed, rounded(during.quantile(0.99)), rounded(calm.quantile(0.99)))
+	return w.String(), nil
 }
 
-func newFleet(ctx context.Context) *fleetOf {
-	var objects []runtime.Object
-	offers := map[string][]servicednsplan.Offer{}
+// addHosts adds many hosts, of which all clusters have the backends.
+func (f *federation) addHosts(ctx context.Context) error {
 	for n := range manyHosts {
-		name := fmt.Sprintf("web%d", n)
-		objects = append(objects, manyIngress(n, 1), decoded(&corev1.Service{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: backendPort}}},
-		}))
-		offers["shop/"+name] = manyOffers(-1)
-	}
-	f := &fleetOf{proxy: &measuredProxy{proxy.New(proxy.Options{Refuse: func(netip.Addr) error { return nil }}), make(chan struct{}, 1), make(chan struct{}, 1)}}
-	f.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		ingressesResource: "IngressList", servicesResource: "ServiceList", v1beta1.PoliciesResource: "PlacementPolicyList", v1beta1.DNSNameGrantsResource: "DNSNameGrantList",
-	}, objects...)
-	from := dynamicinformer.NewDynamicSharedInformerFactory(f.client, 0)
-	f.controller = loadbalancer.New(loadbalancer.Options{Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer { return from.ForResource(r).Informer() }, Kube: kubefake.NewClientset(), Proxy: f.proxy})
-	f.controller.Offers(offers)
-	from.Start(ctx.Done())
-	go func() { _ = f.controller.Run(ctx) }() // it ends with the process
-	f.controller.WaitReady(ctx)
-	return f
-}
-
-// serveMany serves many hosts, and for each line of input makes the changes and writes how long they took to be served.
-func serveMany() error {
-	proxy.CollectSeldom()
-	ctx := context.Background()
-	f := newFleet(ctx)
-	go f.proxy.Run(ctx)
-	s, err := f.proxy.Listen(ctx, proxy.ListenOptions{Address: plainAddress, MaxConnections: 2 * slowClients, MaxOfClient: 2 * slowClients})
-	if err != nil {
-		return err
-	}
-	go func() { _ = s.Serve() }() // it ends with the process
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		var times changeTimes
-		ingress, offer := &result{}, &result{}
-		for n := range manyChanges / 2 {
-			began := time.Now()
-			if _, err := f.client.Resource(ingressesResource).Namespace("shop").Update(ctx, manyIngress(n%manyHosts, n+2), metav1.UpdateOptions{}); err != nil {
+		if n == 0 {
+			if err := f.report(ctx, n, allClusters()...); err != nil {
 				return err
 			}
-			<-f.proxy.routed
-			ingress.times = append(ingress.times, time.Since(began))
-			began = time.Now()
-			f.controller.Offers(map[string][]servicednsplan.Offer{fmt.Sprintf("shop/web%d", n%manyHosts): manyOffers(n % manyClusters)})
-			<-f.proxy.pooled
-			offer.times = append(offer.times, time.Since(began))
-		}
-		times.Ingress = [2]time.Duration{ingress.quantile(0.5), ingress.quantile(0.99)}
-		times.Offer = [2]time.Duration{offer.quantile(0.5), offer.quantile(0.99)}
-		if err := json.NewEncoder(os.Stdout).Encode(times); err != nil {
+		} else if err := f.addHost(ctx, n, allClusters()...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// limits measures a load balancer of many hosts, changes under load, and one with many slow clients.
-func (b *bench) limits(self string, roots []byte) (string, error) {
-	child := exec.Command(self, "--serve", "many")
-	child.Stderr = os.Stderr
-	in, err := child.StdinPipe()
+// change makes many changes, one after the other, each of another host, and returns how long it took until they were served: those of Ingresses, and of what
+// clusters have of a Service. In the end all is as before but for a path of each Ingress.
+func (f *federation) change(ctx context.Context, changes int) (ingress, offer *result, err error) {
+	v, err := newVisitor()
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	out, err := child.StdoutPipe()
+	defer v.Close()
+	ingress, offer = &result{}, &result{}
+	for n := range changes / 4 {
+		at := n % manyHosts
+		for i := range 2 {
+			generation := 2*n + i + 2
+			took, err := v.await(ctx, func() error { return f.write(ctx, at, generation) }, hostName(at), generationPath(generation), func(status int, _ string) bool { return status == 200 }, 1)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the Ingress %s: %w", serviceName(at), err)
+			}
+			ingress.times = append(ingress.times, took)
+		}
+		cluster := n % manyClusters
+		took, err := v.await(ctx, func() error { return f.report(ctx, at, cluster) }, hostName(at), "/some", func(_ int, by string) bool { return by == clusterName(cluster) }, sameInARow)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the Service %s: %w", serviceName(at), err)
+		}
+		offer.times = append(offer.times, took)
+		if err := f.report(ctx, at, allClusters()...); err != nil {
+			return nil, nil, err
+		}
+	}
+	return ingress, offer, nil
+}
+
+// sameInARow answers of one cluster are no chance.
+const sameInARow = 4
+
+// write writes another generation of an Ingress.
+func (f *federation) write(ctx context.Context, n, generation int) error {
+	_, err := f.admin.NetworkingV1().Ingresses(namespace).Update(ctx, ingressOf(n, generation), metav1.UpdateOptions{})
+	return err
+}
+
+// visitor sends requests over one connection.
+type visitor struct{ *connection }
+
+func newVisitor() (*visitor, error) {
+	c, err := net.DialTimeout("tcp", plainAddress, 5*time.Second)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := child.Start(); err != nil {
-		return "", err
-	}
-	defer func() { _ = child.Process.Kill() }() // it has nothing to end
-	g := newGenerator(loads[0], roots, b.connections)
-	defer g.close()
-	if err := g.waitReady(); err != nil {
-		return "", err
-	}
-	calm := g.run(b.length, besideRate)
-	atRest := usage(child.Process.Pid).RSS
-	changed := make(chan *result)
-	stop := make(chan struct{})
-	go func() { changed <- g.runUntil(stop, besideRate) }()
-	if _, err := io.WriteString(in, "change\n"); err != nil {
-		return "", err
+	return &visitor{newConnection(c)}, nil
+}
+
+// await makes a change, and then sends requests until their answers show it, so many in a row. It returns when the first of these was, counted from the end of the change.
+func (v *visitor) await(ctx context.Context, change func() error, host, path string, shows func(status int, cluster string) bool, row int) (took time.Duration, err error) {
+	if err := change(); err != nil {
+		return 0, err
 	}
 	began := time.Now()
-	var times changeTimes
-	err = json.NewDecoder(out).Decode(&times)
-	took := time.Since(began)
-	close(stop)
-	during := <-changed
-	if err != nil {
-		return "", err
+	for in := 0; in < row; {
+		status, cluster, err := v.get(host, path)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case !shows(status, cluster):
+			in = 0
+		case in == 0:
+			took = time.Since(began)
+			fallthrough
+		default:
+			in++
+		}
+		if time.Since(began) > 10*time.Second || ctx.Err() != nil {
+			return 0, errors.New("the change is not served within 10 s")
+		}
 	}
-	afterChanges := usage(child.Process.Pid).RSS
-	_ = child.Process.Kill() // its address is for the next
-	_ = child.Wait()         // it was killed
-	slow, err := b.slowClients(self, g)
-	if err != nil {
-		return "", err
-	}
-	var w strings.Builder
-	fmt.Fprintf(&w, "\n### Limits\n\nfederation-lb with %d hosts in %d clusters each, and %d requests a second beside:\n\n| | |\n|---|---|\n", manyHosts, manyClusters, besideRate)
-	fmt.Fprintf(&w, "| memory | %d MB; %d MB after the changes |\n", atRest>>20, afterChanges>>20)
-	fmt.Fprintf(&w, "| %d changes, one after the other | %v; an Ingress is served after p50 %v, p99 %v, what a cluster has after %v, %v |\n", manyChanges, took.Round(10*time.Millisecond), rounded(times.Ingress[0]), rounded(times.Ingress[1]), rounded(times.Offer[0]), rounded(times.Offer[1]))
-	fmt.Fprintf(&w, "| requests beside the changes | %d, %d failed, p99 %v; %v before |\n", during.requests, during.failed, rounded(during.quantile(0.99)), rounded(calm.quantile(0.99)))
-	return w.String() + slow, nil
+	return took, nil
 }
 
 // slowClients measures what many clients cost that send a head byte by byte, and what it does to others.
-func (b *bench) slowClients(self string, g *generator) (string, error) {
-	child := exec.Command(self, "--serve", "ours", "--dir", b.dir)
-	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
+func (b *bench) slowClients(_ context.Context, cert *certificate) (string, error) {
+	child, err := start(b.command(), b.dir)
+	if err != nil {
 		return "", err
 	}
-	defer func() { _ = child.Process.Kill() }() // it has nothing to end
-	g.close()
-	clear(g.open)
+	defer child.end()
+	g := newGenerator(loads[0], cert.public, b.connections)
+	defer g.close()
 	if err := g.waitReady(); err != nil {
-		return "", err
+		return "", child.fault(err)
 	}
 	before := g.run(2*b.length, besideRate)
-	atRest := usage(child.Process.Pid).RSS
+	atRest := child.usage().RSS
 	slow, err := newSlowClients(slowClients)
 	if err != nil {
 		return "", err
 	}
 	defer slow.close()
 	beside := g.run(4*b.length, besideRate)
-	held := usage(child.Process.Pid).RSS
-	return fmt.Sprintf("| %d clients that send a byte of a head each second, without the many hosts | %d MB, %d MB before: %.1f KB each; requests beside: %d, %d failed, p99 %v, %v before |\n",
+	held := child.usage().RSS
+	return fmt.Sprintf("\n### Slow clients\n\n%d clients that send a byte of a head each second: %d MB, %d MB before, %.1f KB each. Requests beside: %d, %d failed, p99 %v, %v before.\n",
 		slowClients, held>>20, atRest>>20, float64(held-atRest)/1024/slowClients, beside.requests, beside.failed, rounded(beside.quantile(0.99)), rounded(before.quantile(0.99))), nil
 }
 

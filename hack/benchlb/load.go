@@ -2,13 +2,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -60,35 +62,66 @@ func (g *generator) dial() (*connection, error) {
 	if g.tls {
 		c = tls.Client(c, g.config)
 	}
-	return &connection{c, bufio.NewReader(c)}, nil
+	return newConnection(c), nil
 }
 
-const request = "GET /some/path?with=query HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: benchlb\r\nAccept: */*\r\n\r\n"
+func newConnection(c net.Conn) *connection { return &connection{c, bufio.NewReader(c)} }
 
-// ask sends a request and reads its answer, of 1 KB.
+// requestOf is a request for a path of a host.
+func requestOf(host, path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: benchlb\r\nAccept: */*\r\n\r\n"
+}
+
+var request = requestOf(host, "/some/path?with=query")
+
+// ask sends the request of the load and reads its answer.
 func (c *connection) ask() error {
+	status, _, err := c.send(request)
+	if err == nil && status != http.StatusOK {
+		return fmt.Errorf("answer %d", status)
+	}
+	return err
+}
+
+// get asks for a path of a host. It returns the status of the answer, and the cluster that it is from.
+func (c *connection) get(host, path string) (status int, cluster string, err error) {
+	return c.send(requestOf(host, path))
+}
+
+// send sends a request and reads its answer.
+func (c *connection) send(request string) (status int, cluster string, err error) {
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second)) // fails only for what is closed
 	if _, err := io.WriteString(c, request); err != nil {
-		return err
+		return 0, "", err
 	}
-	status, err := c.r.ReadString('\n')
+	line, err := c.r.ReadString('\n')
 	if err != nil {
-		return err
+		return 0, "", err
 	}
-	if !strings.HasPrefix(status, "HTTP/1.1 200 ") {
-		return fmt.Errorf("answer %q", status)
+	if _, err := fmt.Sscanf(line, "HTTP/1.1 %d ", &status); err != nil {
+		return 0, "", fmt.Errorf("answer %q", line)
 	}
+	length := 0
 	for {
 		line, err := c.r.ReadSlice('\n')
 		if err != nil {
-			return err
+			return 0, "", err
 		}
 		if len(line) == 2 {
 			break
 		}
+		name, value, _ := bytes.Cut(line[:len(line)-2], []byte(": "))
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, "", err
+			}
+		case bytes.EqualFold(name, []byte(clusterHeader)):
+			cluster = string(value)
+		}
 	}
-	_, err = c.r.Discard(1024)
-	return err
+	_, err = c.r.Discard(length)
+	return status, cluster, err
 }
 
 // waitReady waits until a request is answered.

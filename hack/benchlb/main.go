@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,8 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"github.com/vishvananda/netlink"
 
-	"federation/hack/procusage"
 	"federation/hack/sections"
 )
 
@@ -22,7 +23,7 @@ const heading = `## Load balancer
 
 Written by ` + "`make bench-lb`" + ` (` + "`hack/benchlb`" + `): the same backend with answers of 1 KB, and the same load for each, one after the other on loopback of one machine, in several
 rounds of which the median is shown. Cores are shared with load and backend; what counts is the proxy's CPU time for a request. Each proxy has one
-worker for each core, keeps connections to the backend, writes no log and checks nothing. ECDSA P-256, no resumption of sessions in the column of handshakes. "p99 at half load" is over kept-alive HTTP at half of what
+worker for each core, keeps connections to the backend and writes no log. federation-lb is the program itself, beside an API server of a federation; the others have the same route from a file. ECDSA P-256, no resumption of sessions in the column of handshakes. "p99 at half load" is over kept-alive HTTP at half of what
 the slowest of them served.
 
 `
@@ -48,20 +49,20 @@ func main() {
 	rounds := pflag.Int("rounds", 3, "rounds, of which the median counts")
 	seconds := pflag.Int("seconds", 4, "length of each measurement")
 	connections := pflag.Int("connections", 16, "connections of the load")
+	bin := pflag.String("bin", "_output/bin", "folder of federation and federation-lb")
 	out := pflag.String("out", "docs/performance.md", "file whose section is written; -: print")
-	child := pflag.String("serve", "", "run as a part of the bench: backend, ours or many")
-	dir := pflag.String("dir", "", "folder of that part")
+	part := pflag.String("part", "all", "what is measured: requests, slow, hosts or all")
+	changes := pflag.Int("changes", 10_000, "changes beside requests, of Ingresses and of what clusters have")
+	backend := pflag.Bool("serve-backend", false, "run as the backend of the bench")
 	pflag.Parse()
 	var err error
-	switch *child {
-	case "backend":
+	switch {
+	case *backend:
 		err = serveBackend()
-	case "many":
-		err = serveMany()
-	case "ours":
-		err = serveOurs(*dir)
+	case os.Getenv(insideVariable) == "":
+		err = runInside()
 	default:
-		b := &bench{rounds: *rounds, length: time.Duration(*seconds) * time.Second, connections: *connections}
+		b := &bench{rounds: *rounds, length: time.Duration(*seconds) * time.Second, connections: *connections, changes: *changes, bin: *bin, part: *part}
 		err = b.run(*out)
 	}
 	if err != nil {
@@ -70,55 +71,98 @@ func main() {
 	}
 }
 
+// insideVariable is set in the bench's own network namespace.
+const insideVariable = "BENCHLB_INSIDE"
+
+// runInside runs the bench in a network namespace of its own, whose loopback has the addresses of clusters.
+func runInside() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), insideVariable+"=1")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
+	return cmd.Run()
+}
+
+// addAddresses gives loopback the addresses of clusters.
+func addAddresses() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("loopback of the bench's own network namespace, which takes root: %w", err)
+	}
+	for n := range manyClusters {
+		a, err := netlink.ParseAddr(clusterAddress(n) + "/32")
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(lo, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type bench struct {
-	rounds, connections int
-	length              time.Duration
-	dir                 string
+	rounds, connections, changes int
+	length                       time.Duration
+	bin, part                    string
+	// dir is for files of the run.
+	dir        string
+	federation *federation
 }
 
 func (b *bench) run(out string) (err error) {
+	ctx := context.Background()
+	if err := addAddresses(); err != nil {
+		return err
+	}
 	if b.dir, err = os.MkdirTemp("", "benchlb"); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }() // only files of this run
-	roots, err := writeCertificate(b.dir)
+	cert, err := newCertificate(b.dir)
 	if err != nil {
+		return err
+	}
+	if b.federation, err = startFederation(ctx, b.bin, filepath.Join(b.dir, "federation")); err != nil {
+		return err
+	}
+	defer b.federation.stop()
+	if err := b.federation.addCertificate(ctx, cert); err != nil {
+		return err
+	}
+	if err := b.federation.addHost(ctx, 0, 0); err != nil {
 		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	backend := exec.Command(self, "--serve", "backend")
-	backend.Stderr = os.Stderr
-	if err := backend.Start(); err != nil {
+	backend, err := start(exec.Command(self, "--serve-backend"), b.dir)
+	if err != nil {
 		return err
 	}
-	defer func() { _ = backend.Process.Kill() }() // it has nothing to end
-	all := map[string]*figures{}
-	half := 0.0
-	for round := range b.rounds {
-		for _, p := range proxies(self, b.dir) {
-			if all[p.name] == nil {
-				all[p.name] = &figures{cpu: make([][]time.Duration, len(loads)), rate: make([][]float64, len(loads))}
-			}
-			if err := b.measure(p, all[p.name], roots, half); err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
+	defer backend.end()
+	text := heading
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, *certificate) (string, error)
+	}{{"requests", b.requests}, {"slow", b.slowClients}, {"hosts", b.hosts}} {
+		if b.part != "all" && b.part != part.name {
+			continue
 		}
-		if round == 0 {
-			for _, f := range all {
-				if rate := f.rate[0][0] / 2; half == 0 || rate < half {
-					half = rate
-				}
-			}
+		section, err := part.measure(ctx, cert)
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
+		text += section
 	}
-	limits, err := b.limits(self, roots)
-	if err != nil {
-		return fmt.Errorf("limits: %w", err)
-	}
-	text := b.report(proxies(self, b.dir), all, half) + limits
 	if out == "-" {
 		fmt.Print(text)
 		return nil
@@ -130,29 +174,46 @@ func (b *bench) run(out string) (err error) {
 	return os.WriteFile(out, []byte(sections.Replace(string(document), "load balancer", text)), 0o644)
 }
 
+// requests measures all proxies with each load.
+func (b *bench) requests(_ context.Context, cert *certificate) (string, error) {
+	all := map[string]*figures{}
+	half := 0.0
+	for round := range b.rounds {
+		for _, p := range b.proxies() {
+			if all[p.name] == nil {
+				all[p.name] = &figures{cpu: make([][]time.Duration, len(loads)), rate: make([][]float64, len(loads))}
+			}
+			if err := b.measure(p, all[p.name], cert.public, half); err != nil {
+				return "", fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+		if round == 0 {
+			for _, f := range all {
+				if rate := f.rate[0][0] / 2; half == 0 || rate < half {
+					half = rate
+				}
+			}
+		}
+	}
+	return b.report(b.proxies(), all, half), nil
+}
+
 // measure starts a proxy, puts each load on it, and ends it.
 func (b *bench) measure(p proxyUnderTest, f *figures, roots []byte, half float64) error {
-	cmd := p.command()
-	log, err := os.Create(filepath.Join(b.dir, "log"))
+	proxy, err := start(p.command(), b.dir)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	defer func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }() // it is ended so, with its workers
+	defer proxy.end()
 	for n, l := range loads {
 		g := newGenerator(l, roots, b.connections)
 		if err := g.waitReady(); err != nil {
-			text, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%w: %s", err, text)
+			return proxy.fault(err)
 		}
 		g.run(b.length/4, 0) // warm
-		before := usage(cmd.Process.Pid)
+		before := proxy.usage()
 		done := g.run(b.length, 0)
-		used := usage(cmd.Process.Pid).CPU - before.CPU
+		used := proxy.usage().CPU - before.CPU
 		f.cpu[n] = append(f.cpu[n], used/time.Duration(max(1, done.requests)))
 		f.rate[n] = append(f.rate[n], float64(done.requests)/done.took.Seconds())
 		f.failed += done.failed
@@ -161,28 +222,12 @@ func (b *bench) measure(p proxyUnderTest, f *figures, roots []byte, half float64
 		}
 		g.close()
 	}
-	f.rss = max(f.rss, usage(cmd.Process.Pid).RSS)
+	f.rss = max(f.rss, proxy.usage().RSS)
 	return nil
-}
-
-// usage is that of a process and its children.
-func usage(pid int) (sum procusage.Usage) {
-	sum = procusage.Of(pid)
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, child := range strings.Fields(string(text)) {
-		var id int
-		if _, err := fmt.Sscan(child, &id); err == nil {
-			u := usage(id)
-			sum.CPU += u.CPU
-			sum.RSS += u.RSS
-		}
-	}
-	return sum
 }
 
 func (b *bench) report(of []proxyUnderTest, all map[string]*figures, half float64) string {
 	var w strings.Builder
-	w.WriteString(heading)
 	fmt.Fprintf(&w, "### %d connections, %d rounds of %s\n\n| |", b.connections, b.rounds, b.length)
 	for _, l := range loads {
 		fmt.Fprintf(&w, " CPU a request, %s | requests/s |", l.name)

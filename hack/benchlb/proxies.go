@@ -1,32 +1,21 @@
 package main
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"federation/apiserver/apis/federation/v1beta1"
-	"federation/controllers/loadbalancer/plan"
-	"federation/controllers/loadbalancer/proxy"
-	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // Where all listen: the backend, and the proxy under test.
@@ -42,7 +31,8 @@ type proxyUnderTest struct {
 	command func() *exec.Cmd
 }
 
-func proxies(self, dir string) []proxyUnderTest {
+func (b *bench) proxies() []proxyUnderTest {
+	dir := b.dir
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -50,79 +40,57 @@ func proxies(self, dir string) []proxyUnderTest {
 		}
 		return file
 	}
-	pem := filepath.Join(dir, "both.pem")
+	pem, backend := filepath.Join(dir, "both.pem"), net.JoinHostPort(clusterAddress(0), fmt.Sprint(backendPort))
 	cores := runtime.NumCPU()
 	return []proxyUnderTest{
-		{"federation-lb", func() *exec.Cmd { return exec.Command(self, "--serve", "ours", "--dir", dir) }},
+		{"federation-lb", b.command},
 		{"HAProxy", func() *exec.Cmd {
-			return exec.Command("haproxy", "-db", "-f", write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backendPort)))
+			return exec.Command("haproxy", "-db", "-f", write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backend)))
 		}},
 		{"nginx", func() *exec.Cmd {
-			return exec.Command("nginx", "-c", write("nginx.conf", fmt.Sprintf(nginxConfig, cores, dir, backendPort, plainAddress, tlsAddress, host, pem)))
+			return exec.Command("nginx", "-c", write("nginx.conf", fmt.Sprintf(nginxConfig, cores, dir, backend, plainAddress, tlsAddress, host, pem)))
 		}},
 		{"Caddy", func() *exec.Cmd {
-			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", write("Caddyfile", fmt.Sprintf(caddyConfig, plainAddress, host, backendPort, pem)))
+			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", write("Caddyfile", fmt.Sprintf(caddyConfig, plainAddress, host, backend, pem)))
 			c.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 			return c
 		}},
 	}
 }
 
+// clusterHeader of an answer names the cluster.
+const clusterHeader = "X-Cluster"
+
 // serveBackend answers with 1 KB, at the addresses of all clusters.
 func serveBackend() error {
 	body := make([]byte, 1024)
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "1024")
-		_, _ = w.Write(body) // who asked may be gone
-	})}
 	failed := make(chan error)
-	for c := range manyClusters {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:%d", c+1, backendPort))
+	for n := range manyClusters {
+		l, err := net.Listen("tcp", net.JoinHostPort(clusterAddress(n), fmt.Sprint(backendPort)))
 		if err != nil {
 			return err
 		}
+		server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1024")
+			w.Header().Set(clusterHeader, clusterName(n))
+			_, _ = w.Write(body) // who asked may be gone
+		})}
 		go func() { failed <- server.Serve(l) }()
 	}
 	return <-failed
 }
 
-// serveOurs is federation-lb without a federation: its proxy with one route, as a cluster at the backend's address.
-func serveOurs(dir string) error {
-	proxy.CollectSeldom()
-	p := proxy.New(proxy.Options{Refuse: func(netip.Addr) error { return nil }})
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: backendPort}}}}
-	table := plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1.IngressSpec{
-			IngressClassName: new(v1beta1.IngressClassName), TLS: []networkingv1.IngressTLS{{SecretName: "cert"}},
-			Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
-				Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: backendPort}}},
-			}}}}}},
-		},
-	}}})
-	pem := filepath.Join(dir, "both.pem")
-	cert, err := tls.LoadX509KeyPair(pem, pem)
-	if err != nil {
-		return err
-	}
-	p.SetPool(plan.PoolInput{ID: plan.PoolID{Namespace: "shop", Service: "web", Port: backendPort}, Service: service, Offers: []servicednsplan.Offer{
-		{Cluster: "east-a", Weight: 100, Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
-	}})
-	p.SetRoutes(table, map[string]*tls.Certificate{"shop/cert": &cert})
-	go p.Run(context.Background())
-	failed := make(chan error)
-	for _, o := range []proxy.ListenOptions{{Address: plainAddress}, {Address: tlsAddress, TLS: true}} {
-		o.MaxConnections, o.MaxOfClient = 10_000, 10_000
-		s, err := p.Listen(context.Background(), o)
-		if err != nil {
-			return err
-		}
-		go func() { failed <- s.Serve() }()
-	}
-	return <-failed
+// command of federation-lb, which serves what the federation has.
+func (b *bench) command() *exec.Cmd {
+	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "",
+		"--max-connections", fmt.Sprint(2*slowClients), "--max-connections-per-client", fmt.Sprint(2*slowClients), "--drain-delay", "0s", "--drain-timeout", "1s")
 }
 
-// writeCertificate writes a certificate and its key into one file, and returns the certificate in PEM.
-func writeCertificate(dir string) ([]byte, error) {
+// certificate is that of the host, and its key, in PEM.
+type certificate struct{ public, private []byte }
+
+// newCertificate makes one, and writes both into one file.
+func newCertificate(dir string) (*certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -136,9 +104,8 @@ func writeCertificate(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	both := append(append([]byte{}, cert...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
-	return cert, os.WriteFile(filepath.Join(dir, "both.pem"), both, 0o600)
+	c := &certificate{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
+	return c, os.WriteFile(filepath.Join(dir, "both.pem"), slices.Concat(c.public, c.private), 0o600)
 }
 
 const haproxyConfig = `
@@ -157,7 +124,7 @@ frontend f
   use_backend b if { hdr(host) -i %s }
 backend b
   http-reuse always
-  server s 127.0.0.1:%d
+  server s %s
 `
 
 const nginxConfig = `
@@ -166,7 +133,7 @@ events { worker_connections 4000; }
 http {
   access_log off; client_body_temp_path %[2]s/1; proxy_temp_path %[2]s/2; fastcgi_temp_path %[2]s/3; uwsgi_temp_path %[2]s/4; scgi_temp_path %[2]s/5;
   keepalive_requests 100000000;
-  upstream b { server 127.0.0.1:%d; keepalive 128; keepalive_requests 100000000; }
+  upstream b { server %s; keepalive 128; keepalive_requests 100000000; }
   server {
     listen %s; listen %s ssl; server_name %s;
     ssl_certificate %s; ssl_certificate_key %[7]s; ssl_protocols TLSv1.2 TLSv1.3; ssl_session_tickets off; ssl_session_cache off;
@@ -185,11 +152,11 @@ const caddyConfig = `
 }
 http://%s, http://%s:18081 {
   bind 127.0.0.1
-  reverse_proxy 127.0.0.1:%d
+  reverse_proxy %s
 }
 https://%[2]s:18443 {
   bind 127.0.0.1
   tls %[4]s %[4]s
-  reverse_proxy 127.0.0.1:%[3]d
+  reverse_proxy %[3]s
 }
 `
