@@ -44,7 +44,7 @@ type Options struct {
 	Report func(ProviderState)
 	// Offers, if set, is called after each pass with what clusters have of the Services in that pass, by
 	// namespace/name; the first time with all Services. Nil means that the Service does not exist. Services that cannot
-	// be parsed are left out.
+	// be parsed are left out. Who has neither Providers nor a Client gets these alone: no names are planned.
 	Offers func(map[string][]plan.Offer)
 	// Kept, if set, is called with the owners of hosts when these have changed. The map is not changed in place.
 	Kept func(map[string]plan.Keep)
@@ -99,7 +99,7 @@ func New(o Options) (*Controller, error) {
 	if o.CutOff == nil {
 		o.CutOff = func([]*v1beta1.Cluster) map[string]bool { return nil }
 	}
-	c := &Controller{Options: o, stores: newStores(o.Informers), changed: newChanged(), world: newWorld()}
+	c := &Controller{Options: o, stores: newStores(o.Informers, o.hasNames()), changed: newChanged(), world: newWorld()}
 	c.hosts = newHosts(o.Resolver, time.Duration(o.TTL)*time.Second, c.changed.addHost)
 	c.checks = newChecks(o.Kube, o.Refuse, c.changed.addChecked)
 	c.kept = newKept(o.Kube, func() {
@@ -112,6 +112,9 @@ func New(o Options) (*Controller, error) {
 	c.planner = newPlanner(c)
 	return c, nil
 }
+
+// hasNames reports whether anybody wants names. If not, what clusters offer is decided alone.
+func (o *Options) hasNames() bool { return len(o.Providers) > 0 || o.Client != nil }
 
 // Run plans and keeps the Local providers up to date until the context ends, and then returns nil. It leaves the
 // records.

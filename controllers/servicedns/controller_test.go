@@ -115,7 +115,11 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 		return factory.ForResource(r).Informer()
 	}
 	o.Federation, o.Zone, o.TTL = "fed", "Example.com", 1
-	o.Providers = append([]NamedProvider{{Name: "memory", Provider: provider, Local: true}}, o.Providers...)
+	watched := 3 // what clusters offer follows from these
+	if provider != nil {
+		o.Providers = append([]NamedProvider{{Name: "memory", Provider: provider, Local: true}}, o.Providers...)
+		watched = 5
+	}
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +131,7 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 	go func() { defer close(led); c.Lead(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if provider.gate != nil {
+		if provider != nil && provider.gate != nil {
 			close(provider.gate)
 		}
 		if err := <-done; err != nil {
@@ -138,7 +142,7 @@ func startWith(t *testing.T, provider *memory, o Options, objects ...runtime.Obj
 	})
 	w := &stage{T: t, client: client, provider: provider, controller: c}
 	// The fake client's watches do not show earlier changes.
-	w.eventually(func() bool { return w.watches() == 5 }, func() any { return w.watches() }, 5)
+	w.eventually(func() bool { return w.watches() == watched }, func() any { return w.watches() }, watched)
 	return w
 }
 
@@ -478,10 +482,15 @@ func TestSettingsOfPoliciesAndAnnotations(t *testing.T) {
 	w.becomes(whole...)
 }
 
-// Offers reports all Services first, and then those that change.
+// Offers reports all Services first, and then those that change; whether or not anybody wants names.
 func TestOffersFollowTheWorld(t *testing.T) {
+	t.Run("with names", func(t *testing.T) { offersFollowTheWorld(t, &memory{}) })
+	t.Run("alone", func(t *testing.T) { offersFollowTheWorld(t, nil) })
+}
+
+func offersFollowTheWorld(t *testing.T, provider *memory) {
 	told := make(chan map[string][]plan.Offer, 100)
-	w := startWith(t, &memory{}, Options{Offers: func(some map[string][]plan.Offer) { told <- some }}, twoClusters()...)
+	w := startWith(t, provider, Options{Offers: func(some map[string][]plan.Offer) { told <- some }}, twoClusters()...)
 	becomes := func(want string) {
 		t.Helper()
 		var got string
@@ -503,6 +512,14 @@ func TestOffersFollowTheWorld(t *testing.T) {
 	becomes("true false a [192.0.2.1] rank 3 b [192.0.2.2] rank 0")
 	w.put(service("web", map[string]string{"a": "192.0.2.1", "b": ""}))
 	becomes("true false a [192.0.2.1] rank 3")
+	unreported := service("web", nil)
+	unreported.SetAnnotations(nil)
+	w.put(unreported)
+	becomes("true false a [] rank 3 b [] rank 0")
+	if _, err := w.client.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster("c", corev1.ConditionTrue, "z3", "west"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	becomes("true false a [] rank 3 b [] rank 0 c [] rank 0")
 	w.put(service("web", nil))
 	becomes("true false")
 	if err := w.client.Resource(servicesResource).Namespace("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {

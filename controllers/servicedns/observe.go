@@ -24,17 +24,21 @@ var (
 	ingressesResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 )
 
-// stores are the caches of the watched resources.
+// stores are the caches of the watched resources. Without names there are neither Ingresses nor grants.
 type stores struct {
 	objects                    map[string]cache.SharedIndexInformer // by kind
 	clusters, policies, grants cache.SharedIndexInformer
 }
 
-func newStores(from Informers) stores {
-	return stores{
-		objects:  map[string]cache.SharedIndexInformer{plan.KindService: from(servicesResource), plan.KindIngress: from(ingressesResource)},
-		clusters: from(v1beta1.ClustersResource), policies: from(v1beta1.PoliciesResource), grants: from(v1beta1.DNSNameGrantsResource),
+func newStores(from Informers, names bool) stores {
+	s := stores{
+		objects:  map[string]cache.SharedIndexInformer{plan.KindService: from(servicesResource)},
+		clusters: from(v1beta1.ClustersResource), policies: from(v1beta1.PoliciesResource),
 	}
+	if names {
+		s.objects[plan.KindIngress], s.grants = from(ingressesResource), from(v1beta1.DNSNameGrantsResource)
+	}
+	return s
 }
 
 // subscribe records changes in c until unsubscribe is called.
@@ -52,11 +56,13 @@ func (s *stores) subscribe(c *changes, told *conditions) (unsubscribe func(), sy
 	for kind, i := range s.objects {
 		on(i, sameObject, c.objectHandler(kind))
 	}
-	on(s.objects[plan.KindService], sameCondition, told.objectHandler(plan.KindService))
 	on(s.clusters, sameStatus, c.addCluster)
-	on(s.clusters, sameCondition, told.handleCluster)
 	on(s.policies, samePolicy, c.addPolicy)
-	on(s.grants, samePolicy, c.addGrant)
+	if s.grants != nil {
+		on(s.objects[plan.KindService], sameCondition, told.objectHandler(plan.KindService))
+		on(s.clusters, sameCondition, told.handleCluster)
+		on(s.grants, samePolicy, c.addGrant)
+	}
 	return func() {
 		for _, end := range ends {
 			end()

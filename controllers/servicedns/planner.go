@@ -38,10 +38,8 @@ type entry struct {
 	clusters []string
 	// targets are the keys of its health checks.
 	targets []string
-	// balanced: it has the addresses of the federation's own load balancers.
-	balanced bool
-	// byPods: all clusters offer it.
-	byPods bool
+	// balanced: it has the addresses of the federation's own load balancers. offered: it had Offers, which are not kept. byPods: all clusters offer it.
+	balanced, offered, byPods bool
 }
 
 func newPlanner(c *Controller) *planner {
@@ -82,7 +80,7 @@ func (p *planner) plan(ctx context.Context, seen seen) records {
 		}
 	}
 	objects := p.readObjects(ctx, keys)
-	some := make(records, len(keys))
+	some, offers := make(records, len(keys)), map[string][]plan.Offer{}
 	for key := range keys {
 		e, err := p.planOne(ctx, objects[key])
 		if err != nil {
@@ -90,34 +88,34 @@ func (p *planner) plan(ctx context.Context, seen seen) records {
 			continue
 		}
 		some[key] = e.Records
+		if name, is := strings.CutPrefix(key, plan.KindService+" "); is {
+			offers[name] = p.offersOf(objects[key], &e)
+		}
 		p.storePlan(key, e)
 		p.told.setPlan(key, e.Plan)
 	}
 	p.hosts.dropUnused()
 	if p.Offers != nil {
-		p.Offers(p.offersOf(keys, objects))
+		p.Offers(offers)
 	}
 	return some
 }
 
-// offersOf returns what clusters have of the Services among the keys, by namespace/name.
-func (p *planner) offersOf(keys map[string]bool, objects map[string]*plan.Object) map[string][]plan.Offer {
-	all := map[string][]plan.Offer{}
-	for key := range keys {
-		name, is := strings.CutPrefix(key, plan.KindService+" ")
-		switch {
-		case !is:
-		case objects[key] == nil:
-			all[name] = nil
-		case !objects[key].IsServedByPods():
-			all[name] = append([]plan.Offer{}, p.planned[key].Offers...)
-		case objects[key].Settings == nil:
-			all[name] = p.ofPods
-		default:
-			all[name] = plan.OffersOfPods(p.clusters, objects[key].Settings)
-		}
+// offersOf takes what clusters have of a Service out of its entry, where it is not kept. Nil is for a Service that is gone.
+func (p *planner) offersOf(o *plan.Object, e *entry) []plan.Offer {
+	offers := e.Offers
+	e.Offers, e.offered = nil, len(offers) > 0
+	switch {
+	case o == nil:
+		return nil
+	case o.IsServedByPods() && o.Settings == nil:
+		return p.ofPods
+	case o.IsServedByPods():
+		return plan.OffersOfPods(p.clusters, o.Settings)
+	case offers == nil:
+		return []plan.Offer{}
 	}
-	return all
+	return offers
 }
 
 func containsAny(names []string, of map[string]bool) bool {
@@ -173,7 +171,7 @@ func (p *planner) planOne(ctx context.Context, o *plan.Object) (e entry, err err
 		e.Plan = plan.Records(plan.Input{
 			Federation: p.Federation, Zone: p.Zone, TTL: p.TTL, Objects: []plan.Object{*o},
 			Claims: p.claims, Clusters: p.clusters, Resolved: p.hosts.addressesByHost(), Refuse: p.Refuse, Failing: p.checks.failingByKey(), LoadBalancers: p.balancers,
-			Offers: p.Offers != nil,
+			Offers: p.Offers != nil, Unnamed: !p.hasNames(),
 		})
 		return nil
 	}); err != nil {
@@ -184,8 +182,12 @@ func (p *planner) planOne(ctx context.Context, o *plan.Object) (e entry, err err
 		e.targets = append(e.targets, t.Key())
 	}
 	if o.Ingresses != nil {
-		for _, item := range o.Ingresses.Items {
-			e.clusters = append(e.clusters, item.Cluster)
+		e.clusters = make([]string, len(o.Ingresses.Items))
+		for n, item := range o.Ingresses.Items {
+			e.clusters[n] = item.Cluster
+			if c := p.known[item.Cluster]; c != nil {
+				e.clusters[n] = c.Name // one string for all objects
+			}
 		}
 	}
 	return e, nil
@@ -201,7 +203,7 @@ func (p *planner) storePlan(key string, e entry) {
 	p.hosts.countUses(was.Resolve, -1)
 	p.checks.countUses(e.Targets, +1)
 	p.checks.countUses(was.Targets, -1)
-	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && len(e.Offers) == 0 && !e.balanced && !e.byPods {
+	if p.planned[key] = e; len(e.clusters) == 0 && len(e.Records) == 0 && !e.offered && !e.balanced && !e.byPods {
 		delete(p.planned, key)
 	}
 }

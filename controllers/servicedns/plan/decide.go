@@ -20,7 +20,7 @@ func (p *planner) decide() {
 		p.makeRecords(name, l, given)
 		if p.in.Explain {
 			p.plan.Names = append(p.plan.Names, Name{
-				Name: name, Object: p.object.Key(), Level: l.Level, Records: slices.Clone(p.plan.Records[from:]), Clusters: standings,
+				Name: name, Object: p.key, Level: l.Level, Records: slices.Clone(p.plan.Records[from:]), Clusters: standings,
 			})
 		}
 	}

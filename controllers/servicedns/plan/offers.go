@@ -129,5 +129,5 @@ func (o *Object) neverSeen() map[string]bool {
 }
 
 func (p *planner) newOffer(t *part) Offer {
-	return Offer{Object: p.object.Key(), Cluster: t.Name, Region: t.Region, Zone: t.onlyZone(), Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
+	return Offer{Object: p.key, Cluster: t.Name, Region: t.Region, Zone: t.onlyZone(), Weight: t.weight, Rank: int(t.rank), Addresses: slices.Clone(t.addresses)}
 }

@@ -28,7 +28,7 @@ func Records(in Input) Plan {
 	}
 	var all Plan
 	for i := range in.Objects {
-		p := planner{in: &in, object: &in.Objects[i], levels: map[string]*level{}}
+		p := planner{in: &in, object: &in.Objects[i], key: in.Objects[i].Key(), levels: map[string]*level{}}
 		p.observe(clusters)
 		p.decide()
 		all.Records = append(all.Records, p.plan.Records...)
@@ -66,12 +66,13 @@ type level struct {
 type planner struct {
 	in     *Input
 	object *Object
+	key    string // of the object
 	levels map[string]*level
 	plan   Plan
 }
 
 func (p *planner) addReason(cluster, format string, args ...any) {
-	p.plan.Reasons = append(p.plan.Reasons, Reason{Object: p.object.Key(), Cluster: cluster, Message: fmt.Sprintf(format, args...)})
+	p.plan.Reasons = append(p.plan.Reasons, Reason{Object: p.key, Cluster: cluster, Message: fmt.Sprintf(format, args...)})
 }
 
 // addCodedReason is addReason with a code.
@@ -103,7 +104,9 @@ func (p *planner) settings() *v1beta1.DNSSettings {
 // observe finds the object's names and what each cluster has for them.
 func (p *planner) observe(clusters map[string]*Cluster) {
 	if p.object.Balanced {
-		p.observeLoadBalancers()
+		if !p.in.Unnamed {
+			p.observeLoadBalancers()
+		}
 		if p.object.Kind == KindIngress {
 			return
 		}
@@ -128,7 +131,7 @@ func (p *planner) observe(clusters map[string]*Cluster) {
 			parts[item.Cluster] = p.partOf(cluster, item)
 		}
 	}
-	if !p.object.Balanced {
+	if !p.object.Balanced && !p.in.Unnamed {
 		p.nameClusters(parts)
 	}
 	all := slices.SortedFunc(maps.Values(parts), func(a, b *part) int { return cmp.Compare(a.Name, b.Name) })
@@ -202,8 +205,8 @@ func (p *planner) makeHosts() (names []string) {
 				code = NotGranted
 			}
 			p.addCodedReason(code, "", "host %s has no records: %s", host, fault)
-		} else if owner := p.in.Claims.ownerOf(name); owner != p.object.Key() {
-			p.addCodedReason(HostConflict, "", "host %s has no records of this object: %s", host, p.in.Claims.conflictReason(name, p.object.Key()))
+		} else if owner := p.in.Claims.ownerOf(name); owner != p.key {
+			p.addCodedReason(HostConflict, "", "host %s has no records of this object: %s", host, p.in.Claims.conflictReason(name, p.key))
 		} else if !slices.Contains(names, name) {
 			names = append(names, p.ensureLevel(name, LevelHost, ""))
 		}

@@ -36,6 +36,8 @@ type Input struct {
 	Explain bool
 	// Offers asks for Plan.Offers.
 	Offers bool
+	// Unnamed: names are not wanted, nor records.
+	Unnamed bool
 }
 
 // Kinds of objects with names.
