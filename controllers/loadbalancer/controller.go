@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -296,6 +297,7 @@ func (c *Controller) readIngress(key string) bool {
 		delete(c.byKey, key)
 		return was != nil
 	}
+	is.ObjectMeta, is.Status = slimMeta(&is.ObjectMeta), networkingv1.IngressStatus{}
 	c.byKey[key] = is
 	return was == nil || was.UID != is.UID || was.Generation != is.Generation || v1beta1.IsBalanced(was) != v1beta1.IsBalanced(is) || v1beta1.PassesTLS(was) != v1beta1.PassesTLS(is)
 }
@@ -309,9 +311,11 @@ func (c *Controller) readService(key string) (portsChanged, changed bool) {
 		delete(c.settings, key)
 		return was != nil, was != nil
 	}
-	if is.ManagedFields = nil; !v1beta1.IsBalancedService(is) {
-		is.Status = corev1.ServiceStatus{}
+	slim := &corev1.Service{ObjectMeta: slimMeta(&is.ObjectMeta), Spec: corev1.ServiceSpec{Type: is.Spec.Type, LoadBalancerClass: is.Spec.LoadBalancerClass, Ports: is.Spec.Ports}}
+	if v1beta1.IsBalancedService(is) {
+		slim.Status.LoadBalancer = is.Status.LoadBalancer
 	}
+	is = slim
 	c.world.Services[key] = is
 	settings := c.readSettings(key)
 	if was == nil {
@@ -319,9 +323,18 @@ func (c *Controller) readService(key string) (portsChanged, changed bool) {
 	}
 	portsChanged = was.UID != is.UID || !apiequality.Semantic.DeepEqual(was.Spec, is.Spec) || v1beta1.IsBalancedService(was) != v1beta1.IsBalancedService(is) ||
 		!apiequality.Semantic.DeepEqual(was.Status.LoadBalancer, is.Status.LoadBalancer) // which says who has a port
-	return portsChanged, portsChanged || settings || slices.ContainsFunc([]string{v1beta1.FallbackBelowAnnotation, v1beta1.ProxyProtocolAnnotation}, func(key string) bool {
-		return was.Annotations[key] != is.Annotations[key]
-	})
+	return portsChanged, portsChanged || settings || !maps.Equal(was.Annotations, is.Annotations)
+}
+
+// slimMeta is what is kept of the metadata of many objects.
+func slimMeta(of *metav1.ObjectMeta) metav1.ObjectMeta {
+	slim := metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name, UID: of.UID, Generation: of.Generation, CreationTimestamp: of.CreationTimestamp, DeletionTimestamp: of.DeletionTimestamp}
+	for _, key := range []string{v1beta1.FallbackBelowAnnotation, v1beta1.ProxyProtocolAnnotation} {
+		if value, there := of.Annotations[key]; there {
+			metav1.SetMetaDataAnnotation(&slim, key, value)
+		}
+	}
+	return slim
 }
 
 // readSettings reads a Service's settings for DNS, and reports whether they differ. Those that cannot be read stay.

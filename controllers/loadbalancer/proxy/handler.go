@@ -248,7 +248,7 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 
 // refresh takes the pool as it is now: it may have changed because of what just happened.
 func (p *Proxy) refresh(o **pool) {
-	if v, ok := p.pools.Load((*o).ID); ok {
+	if v, ok := p.pools.Load((*o).id); ok {
 		*o = v.(*pool)
 	}
 }

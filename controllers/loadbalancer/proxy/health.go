@@ -227,8 +227,7 @@ func (t *target) delivered(err error, status int) {
 
 // ask checks the target once.
 func (t *target) ask(ctx context.Context, timeout time.Duration) error {
-	if t.check.Type != "" {
-		check := t.check
+	if check := t.check.Value(); check.Type != "" {
 		check.TimeoutSeconds = 1 // ctx may end before
 		return t.proxy.ask(ctx, servicednsplan.Target{Address: t.Address.Addr().String(), Check: check})
 	}

@@ -70,7 +70,7 @@ func (p *Proxy) refuseOwn(c net.Conn, at netip.Addr) error {
 // Own returns the addresses of this machine that clusters say to be their load balancers.
 func (p *Proxy) Own() (own []plan.Target) {
 	p.pools.Range(func(_, v any) bool {
-		for _, r := range v.(*pool).Refused {
+		for _, r := range v.(*pool).refused {
 			if r.Own {
 				own = append(own, r.Target)
 			}
@@ -90,16 +90,16 @@ func (p *Proxy) observeRefused(was, next *pool) {
 		if one.pool == nil {
 			continue
 		}
-		for _, r := range one.Refused {
+		for _, r := range one.refused {
 			refusedTargets.WithLabelValues(r.Cluster).Add(one.add)
 		}
 	}
 	if next == nil {
 		return
 	}
-	for _, r := range next.Refused {
-		if was == nil || !slices.Contains(was.Refused, r) {
-			klog.InfoS("A cluster says that its load balancer is where connections to would come back, they are not sent there", "pool", next.ID, "cluster", r.Cluster, "address", r.Address, "own", r.Own)
+	for _, r := range next.refused {
+		if was == nil || !slices.Contains(was.refused, r) {
+			klog.InfoS("A cluster says that its load balancer is where connections to would come back, they are not sent there", "pool", next.id, "cluster", r.Cluster, "address", r.Address, "own", r.Own)
 		}
 	}
 }

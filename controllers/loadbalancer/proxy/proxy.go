@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/loadbalancer/plan"
@@ -60,7 +61,6 @@ type Proxy struct {
 	// inputs are what pools are decided from, without health.
 	inputs  map[plan.PoolID]plan.PoolInput
 	targets map[targetKey]*target
-	users   map[*target]map[plan.PoolID]bool
 	// own are the addresses of this machine, as looked at last.
 	own map[netip.Addr]bool
 }
@@ -81,7 +81,7 @@ func New(o Options) *Proxy {
 	}
 	p := &Proxy{
 		Options: o, started: time.Now(), ask: probe.Asker(o.Roots, o.Refuse),
-		inputs: map[plan.PoolID]plan.PoolInput{}, targets: map[targetKey]*target{}, users: map[*target]map[plan.PoolID]bool{},
+		inputs: map[plan.PoolID]plan.PoolInput{}, targets: map[targetKey]*target{},
 	}
 	p.routing.Store(&routing{table: plan.Routes(plan.World{})})
 	if o.AccessLog != nil {
@@ -126,12 +126,14 @@ func (p *Proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) 
 // Table returns the table in use.
 func (p *Proxy) Table() *plan.Table { return p.routing.Load().table }
 
-// Pool returns a pool as it is now.
+// Pool returns a pool as it is now, with all that explains it, which is not kept.
 func (p *Proxy) Pool(id plan.PoolID) (plan.Pool, bool) {
-	if v, ok := p.pools.Load(id); ok {
-		return v.(*pool).Pool, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.inputs[id]; !ok {
+		return plan.Pool{}, false
 	}
-	return plan.Pool{}, false
+	return p.decided(id), true
 }
 
 // SetPool has a pool decided from these values, whose Health is the proxy's own.
@@ -148,7 +150,7 @@ func (p *Proxy) DropPool(id plan.PoolID) {
 	defer p.mu.Unlock()
 	if v, ok := p.pools.LoadAndDelete(id); ok {
 		delete(p.inputs, id)
-		p.release(id, v.(*pool), nil)
+		p.release(v.(*pool))
 		p.observeRefused(v.(*pool), nil)
 	}
 }
@@ -160,51 +162,60 @@ func (p *Proxy) Pools() []plan.PoolID {
 	return slices.Collect(maps.Keys(p.inputs))
 }
 
-// pool is a decided pool with the targets of its parts.
+// pool is what requests need of a decided pool. Nobody changes it once it is made.
 type pool struct {
-	plan.Pool
-	// targets are by the place of the part.
+	id plan.PoolID
+	// targets are in the order of the plan's parts, and shares are theirs.
 	targets []*target
+	shares  []float64
+	// refused are addresses that are no targets.
+	refused []plan.Refused
 	budget  *budget
+}
+
+// decided decides a pool from what is known of its targets. The caller holds the lock.
+func (p *Proxy) decided(id plan.PoolID) plan.Pool {
+	in := p.inputs[id]
+	in.Own = p.own
+	first := plan.DecidePool(in) // which targets there are
+	if in.Health = p.healthOf(first); len(in.Health) == 0 {
+		return first
+	}
+	return plan.DecidePool(in)
 }
 
 // decide decides a pool and swaps it in. The caller holds the lock.
 func (p *Proxy) decide(id plan.PoolID) {
-	in := p.inputs[id]
-	next := &pool{}
-	before, _ := p.pools.Load(id)
-	was, _ := before.(*pool)
-	if was != nil {
-		next.budget = was.budget
-	} else {
+	decided := p.decided(id)
+	next := &pool{id: id, refused: decided.Refused, targets: make([]*target, len(decided.Parts)), shares: make([]float64, len(decided.Parts))}
+	for i, part := range decided.Parts {
+		next.targets[i], next.shares[i] = p.targetFor(part.Target, &decided), part.Share
+		next.targets[i].pools++
+	}
+	before, ok := p.pools.Load(id)
+	if !ok {
 		next.budget = newBudget()
+		p.pools.Store(id, next)
+		p.observeRefused(nil, next)
+		return
 	}
-	in.Health, in.Own = nil, p.own
-	first := plan.DecidePool(in) // which targets there are
-	in.Health = p.healthOf(first)
-	if next.Pool = first; len(in.Health) > 0 {
-		next.Pool = plan.DecidePool(in)
-	}
-	for _, part := range next.Parts {
-		t := p.targetFor(part.Target, &next.Pool)
-		next.targets = append(next.targets, t)
-		if p.users[t] == nil {
-			p.users[t] = map[plan.PoolID]bool{}
-		}
-		p.users[t][id] = true
-	}
+	was := before.(*pool)
+	next.budget = was.budget
 	p.pools.Store(id, next)
-	p.release(id, was, next)
+	p.release(was)
 	p.observeRefused(was, next)
 }
 
-// healthOf returns the health of those targets of which something is known.
+// healthOf returns the health of those targets of which something is known. The caller holds the lock.
 func (p *Proxy) healthOf(of plan.Pool) map[plan.Target]plan.Health {
-	all := map[plan.Target]plan.Health{}
+	var all map[plan.Target]plan.Health
 	for _, part := range of.Parts {
 		t := p.targetFor(part.Target, &of)
 		t.mu.Lock()
 		if h := t.view(p.now()); h != (plan.Health{}) {
+			if all == nil {
+				all = map[plan.Target]plan.Health{}
+			}
 			all[part.Target] = h
 		}
 		t.mu.Unlock()
@@ -227,10 +238,11 @@ func (p *Proxy) Health() map[plan.Target]plan.Health {
 }
 
 func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
-	key := targetKey{Target: at, Protocol: of.Protocol, proxyProtocol: of.ProxyProtocol, serverName: of.ServerName}
+	var check v1beta1.DNSHealthCheck
 	if of.Check != nil {
-		key.check = *of.Check
+		check = *of.Check
 	}
+	key := targetKey{Target: at, Protocol: of.Protocol, check: unique.Make(check), proxyProtocol: of.ProxyProtocol, serverName: of.ServerName}
 	t := p.targets[key]
 	if t == nil {
 		t = p.newTarget(key)
@@ -240,24 +252,28 @@ func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
 	return t
 }
 
-// release forgets the targets that a pool has no more, and nobody else has.
-func (p *Proxy) release(id plan.PoolID, was, next *pool) {
-	if was == nil {
-		return
-	}
+// release forgets the targets of a pool that is not used any more, unless other pools have them. The caller holds the lock.
+func (p *Proxy) release(was *pool) {
 	for _, t := range was.targets {
-		if next != nil && slices.Contains(next.targets, t) {
+		if t.pools--; t.pools > 0 {
 			continue
 		}
-		if delete(p.users[t], id); len(p.users[t]) == 0 {
-			delete(p.users, t)
-			delete(p.targets, t.targetKey)
-			t.mu.Lock()
-			t.gone = true
-			t.mu.Unlock()
-			t.closeIdle(true)
+		delete(p.targets, t.targetKey)
+		t.mu.Lock()
+		t.gone = true
+		t.mu.Unlock()
+		t.closeIdle(true)
+	}
+}
+
+// poolsOf returns the pools that have one of the targets. They are few that change, so nothing is kept for that. The caller holds the lock.
+func (p *Proxy) poolsOf(has func(*target) bool) (all []*pool) {
+	for id := range p.inputs {
+		if v, ok := p.pools.Load(id); ok && slices.ContainsFunc(v.(*pool).targets, has) {
+			all = append(all, v.(*pool))
 		}
 	}
+	return all
 }
 
 // allTargets returns all targets.
@@ -292,13 +308,10 @@ func (p *Proxy) ejected(t *target) {
 func (p *Proxy) isUsed(t *target) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range p.users[t] {
-		v, _ := p.pools.Load(id)
-		if o, ok := v.(*pool); ok {
-			for i := range o.Parts {
-				if o.targets[i] == t && o.Parts[i].Share > 0 {
-					return true
-				}
+	for _, o := range p.poolsOf(func(other *target) bool { return other == t }) {
+		for i := range o.targets {
+			if o.targets[i] == t && o.shares[i] > 0 {
+				return true
 			}
 		}
 	}
@@ -308,8 +321,8 @@ func (p *Proxy) isUsed(t *target) bool {
 func (p *Proxy) decideOf(t *target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range p.users[t] {
-		p.decide(id)
+	for _, o := range p.poolsOf(func(other *target) bool { return other == t }) {
+		p.decide(o.id)
 	}
 }
 
@@ -317,17 +330,19 @@ func (p *Proxy) decideOf(t *target) {
 func (p *Proxy) recompute() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ids := map[plan.PoolID]bool{}
-	for t, users := range p.users {
+	moving := map[*target]bool{}
+	for _, t := range p.targets {
 		t.mu.Lock()
-		moves := !t.back.IsZero() || !t.ejectedUntil.IsZero()
-		t.mu.Unlock()
-		if moves {
-			maps.Copy(ids, users)
+		if !t.back.IsZero() || !t.ejectedUntil.IsZero() {
+			moving[t] = true
 		}
+		t.mu.Unlock()
 	}
-	for id := range ids {
-		p.decide(id)
+	if len(moving) == 0 {
+		return
+	}
+	for _, o := range p.poolsOf(func(t *target) bool { return moving[t] }) {
+		p.decide(o.id)
 	}
 }
 
@@ -337,16 +352,16 @@ func (o *pool) pick(before []*target) *target {
 		return slices.ContainsFunc(before, func(b *target) bool { return b.Cluster == t.Cluster })
 	}
 	var sum float64
-	for i := range o.Parts {
-		if o.Parts[i].Share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
-			sum += o.Parts[i].Share
+	for i, share := range o.shares {
+		if share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
+			sum += share
 		}
 	}
 	at, last := rand.Float64()*sum, (*target)(nil)
-	for i := range o.Parts {
-		if o.Parts[i].Share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
+	for i, share := range o.shares {
+		if share > 0 && (len(before) == 0 || !tried(o.targets[i])) {
 			last = o.targets[i]
-			if at -= o.Parts[i].Share; at < 0 {
+			if at -= share; at < 0 {
 				return last
 			}
 		}
@@ -354,9 +369,9 @@ func (o *pool) pick(before []*target) *target {
 	if last != nil { // a rounding error
 		return last
 	}
-	for i := range o.Parts {
-		if !tried(o.targets[i]) {
-			return o.targets[i]
+	for _, t := range o.targets {
+		if !tried(t) {
+			return t
 		}
 	}
 	return nil

@@ -286,6 +286,9 @@ func (t *target) openStream(client *boundedConn, from netip.AddrPort) (*countedC
 func (t *target) addStream(x *stream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.streams == nil {
+		t.streams = map[*stream]struct{}{}
+	}
 	t.streams[x] = struct{}{}
 }
 

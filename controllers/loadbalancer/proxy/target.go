@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unique"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/loadbalancer/plan"
@@ -30,8 +31,8 @@ const (
 type targetKey struct {
 	plan.Target
 	plan.Protocol
-	// check is that of the Service's settings; zero: any answer will do.
-	check v1beta1.DNSHealthCheck
+	// check is that of the Service's settings; of the zero value: any answer will do.
+	check unique.Handle[v1beta1.DNSHealthCheck]
 	// proxyProtocol: connections begin with a header of PROXY protocol v2.
 	proxyProtocol bool
 	// serverName is what checks of connections by TLS ask for.
@@ -51,9 +52,12 @@ type target struct {
 	// used and heard are when a request was last sent, and when an answer last began, in nanoseconds of the proxy's clock.
 	used, heard atomic.Int64
 
+	// pools counts those that have it. The proxy's lock guards it.
+	pools int
+
 	mu   sync.Mutex
 	idle []*conn
-	// waiting has the requests, and TLS connections that are passed on, that no answer has come to.
+	// waiting has the requests, and TLS connections that are passed on, that no answer has come to. Like streams, it is made when it is needed: there are many targets.
 	waiting map[waiter]struct{}
 	// streams has the connections that are passed on to it.
 	streams map[*stream]struct{}
@@ -61,7 +65,7 @@ type target struct {
 }
 
 func (p *Proxy) newTarget(key targetKey) *target {
-	t := &target{targetKey: key, proxy: p, waiting: map[waiter]struct{}{}, streams: map[*stream]struct{}{}}
+	t := &target{targetKey: key, proxy: p}
 	if (key.Protocol == plan.H2C || key.Protocol == plan.HTTPS) && !key.proxyProtocol {
 		t.transport = t.newTransport(nil)
 	}
@@ -149,6 +153,9 @@ type waiter interface {
 func (t *target) await(x waiter) {
 	t.used.Store(x.since())
 	t.mu.Lock()
+	if t.waiting == nil {
+		t.waiting = map[waiter]struct{}{}
+	}
 	t.waiting[x] = struct{}{}
 	t.mu.Unlock()
 }
