@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/cmd/internal/logformat"
-	"federation/cmd/internal/process"
 	"federation/controllers/loadbalancer/plan"
 	"federation/controllers/loadbalancer/proxy"
 	"federation/controllers/supervisor"
@@ -25,8 +24,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	process.LimitMemory()
-	proxy.CollectSeldom()
+	readAll := saveMemory()
 	log, err := o.openLog()
 	if err != nil {
 		return err
@@ -54,6 +52,7 @@ func (o *options) run(ctx context.Context) error {
 		if !from.controller.WaitReady(either) { // before, it would answer 404 for what it does not know yet
 			return nil
 		}
+		readAll(either)
 		return o.serve(either, p, from)
 	})
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {

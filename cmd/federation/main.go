@@ -26,6 +26,9 @@ func main() {
 	}
 }
 
+// headroom of the heap for garbage, in bytes.
+const headroom = 128 << 20
+
 // signals returns a context that ends with the first SIGTERM or SIGINT; the second one ends us at once.
 func signals() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,7 +58,7 @@ gets one name in DNS, and moves when a cluster dies.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			supervisor.ContainPanics()
-			gc.Tune(cmd.Context())
+			gc.Tune(cmd.Context(), headroom)
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
 			return logs.Start(logging)
 		},

@@ -7,7 +7,7 @@ func TestGCPercent(t *testing.T) {
 		live int64 // MiB
 		want int
 	}{{0, 400}, {32, 400}, {64, 200}, {128, 100}, {256, 50}, {1000, 50}} {
-		if got := gcPercent(c.live << 20); got != c.want {
+		if got := gcPercent(c.live<<20, 128<<20); got != c.want {
 			t.Errorf("%d MiB live: %d %%, want %d", c.live, got, c.want)
 		}
 	}
@@ -26,7 +26,7 @@ func TestMemory_AQuietProcessGivesItBack(t *testing.T) {
 		{"busy", 100, 200, 100, 100, false},
 	} {
 		now := memory{c.live << 20, c.held << 20, c.free << 20, (1000 + c.allocated) << 20}
-		if got := now.givesBack(memory{allocated: 1000 << 20}); got != c.want {
+		if got := now.givesBack(memory{allocated: 1000 << 20}, 128<<20); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -88,16 +86,6 @@ func New(o Options) *Proxy {
 		p.log = newAccessLog(o.AccessLog)
 	}
 	return p
-}
-
-// collectAt is how much the heap grows between collections of garbage, in percent: what lives is little, and garbage of requests is most of it.
-const collectAt = 300
-
-// CollectSeldom has garbage collected less often than by default. GOGC in the environment goes before it.
-func CollectSeldom() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
 }
 
 // Run checks targets and writes the access log until ctx ends.

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"os"
@@ -39,6 +39,6 @@ Anonymous:             0 kB
 // TestGivingBackLeavesTheProgramWhole unmaps pages of the test itself while it runs.
 func TestGivingBackLeavesTheProgramWhole(t *testing.T) {
 	for range 3 {
-		giveBack()
+		GiveBack()
 	}
 }
