@@ -253,8 +253,10 @@ func (c *Controller) pass(s changes) {
 // setPools sets the pools of the Services, and where the table is new those that the proxy does not have.
 func (c *Controller) setPools(of map[string]bool, all bool) {
 	have := map[plan.PoolID]bool{}
-	for _, id := range c.Proxy.Pools() {
-		have[id] = true
+	if all {
+		for _, id := range c.Proxy.Pools() {
+			have[id] = true
+		}
 	}
 	before := c.names
 	if all {

@@ -53,9 +53,9 @@ func (t *Table) RoutesOf(ingress string) (all []ServedRoute) {
 }
 
 func (h *Host) appendRoutes(to []ServedRoute, ingress string) []ServedRoute {
-	add := func(r Route) {
+	add := func(r *Route) {
 		if r.Ingress == ingress {
-			to = append(to, ServedRoute{Host: h.Name, Secret: h.Secret, Route: r})
+			to = append(to, ServedRoute{Host: h.Name, Secret: h.Secret, Route: *r})
 		}
 	}
 	for _, r := range h.exact {
@@ -65,7 +65,7 @@ func (h *Host) appendRoutes(to []ServedRoute, ingress string) []ServedRoute {
 		add(r)
 	}
 	if h.fallback != nil {
-		add(*h.fallback)
+		add(h.fallback)
 	}
 	if r := h.passed; r != nil && r.Ingress == ingress {
 		to = append(to, ServedRoute{Host: h.Name, Passthrough: true, Route: *r})

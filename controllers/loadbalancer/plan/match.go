@@ -43,7 +43,7 @@ func (h *Host) Match(path string) (Route, bool) {
 // matchRules looks at the paths of the host alone. It takes one look for each element of the path that any prefix is long enough for.
 func (h *Host) matchRules(path string) (Route, bool) {
 	if r, ok := h.exact[path]; ok {
-		return r, true
+		return *r, true
 	}
 	if len(h.prefix) == 0 {
 		return Route{}, false
@@ -56,7 +56,7 @@ func (h *Host) matchRules(path string) (Route, bool) {
 	}
 	for {
 		if r, ok := h.prefix[at]; ok {
-			return r, true
+			return *r, true
 		}
 		if at == "" {
 			return Route{}, false

@@ -17,6 +17,7 @@ type Table struct {
 	hosts map[string]*Host
 	// listeners are by port.
 	listeners map[uint16]PoolID
+	pools     map[PoolID]bool
 	// Reasons are sorted.
 	Reasons []Reason
 }
@@ -28,7 +29,7 @@ type Host struct {
 	// Secret with the certificate, as namespace/name; empty if there is none.
 	Secret string
 	// exact and prefix are by path, that of a prefix without "/" at its end.
-	exact, prefix map[string]Route
+	exact, prefix map[string]*Route
 	// longest is the length of the longest path of prefix.
 	longest int
 	// rest has the namespace's rules without a host, fallback is the default backend: for paths that nothing else matches.
@@ -75,6 +76,7 @@ func Routes(w World) *Table {
 		b.hosts[anyHost] = b.rest[own.namespace]
 	}
 	b.addListeners()
+	b.addPools()
 	slices.SortFunc(b.Reasons, func(x, y Reason) int { return strings.Compare(x.String(), y.String()) })
 	b.Reasons = slices.Compact(b.Reasons)
 	return b.Table
@@ -92,7 +94,7 @@ type tableBuilder struct {
 }
 
 func (b *tableBuilder) newHost(name, namespace string) *Host {
-	return &Host{Name: name, Namespace: namespace, exact: map[string]Route{}, prefix: map[string]Route{}}
+	return &Host{Name: name, Namespace: namespace, exact: map[string]*Route{}, prefix: map[string]*Route{}}
 }
 
 func (b *tableBuilder) restOf(namespace string) *Host {
@@ -160,7 +162,7 @@ func (b *tableBuilder) holderOf(name string) string {
 }
 
 func (b *tableBuilder) addPath(i *networkingv1.Ingress, h *Host, host string, p networkingv1.HTTPIngressPath) {
-	r := Route{Ingress: i.Namespace + "/" + i.Name, Host: host, Path: p.Path, Type: networkingv1.PathTypeImplementationSpecific}
+	r := &Route{Ingress: i.Namespace + "/" + i.Name, Host: host, Path: p.Path, Type: networkingv1.PathTypeImplementationSpecific}
 	if p.PathType != nil {
 		r.Type = *p.PathType
 	}
@@ -246,23 +248,28 @@ func (t *Table) Secrets() []string {
 // Hosts returns the names of all hosts, sorted.
 func (t *Table) Hosts() []string { return slices.Sorted(maps.Keys(t.hosts)) }
 
-// Pools returns all pools that requests and connections can go to.
-func (t *Table) Pools() map[PoolID]bool {
-	pools := map[PoolID]bool{}
-	for _, h := range t.hosts {
-		for ; h != nil; h = h.rest {
-			h.addPools(pools)
+// Pools returns all pools that requests and connections can go to. Nobody changes the map.
+func (t *Table) Pools() map[PoolID]bool { return t.pools }
+
+func (b *tableBuilder) addPools() {
+	b.pools = make(map[PoolID]bool, len(b.hosts))
+	rest := map[*Host]bool{}
+	for _, h := range b.hosts {
+		if h.addPools(b.pools); h.rest != nil {
+			rest[h.rest] = true
 		}
 	}
-	for _, id := range t.listeners {
-		pools[id] = true
+	for h := range rest {
+		h.addPools(b.pools)
 	}
-	delete(pools, PoolID{})
-	return pools
+	for _, id := range b.listeners {
+		b.pools[id] = true
+	}
+	delete(b.pools, PoolID{})
 }
 
 func (h *Host) addPools(to map[PoolID]bool) {
-	for _, routes := range []map[string]Route{h.exact, h.prefix} {
+	for _, routes := range []map[string]*Route{h.exact, h.prefix} {
 		for _, r := range routes {
 			to[r.Pool] = true
 		}
