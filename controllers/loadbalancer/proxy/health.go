@@ -231,7 +231,7 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 		check.TimeoutSeconds = 1 // ctx may end before
 		return t.proxy.ask(ctx, servicednsplan.Target{Address: t.Address.Addr().String(), Check: check})
 	}
-	c, err := t.dial(ctx)
+	c, err := t.dial(ctx, -1)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 	}
 	switch t.Protocol {
 	case plan.TCP:
-		t.hearEnd(c.(*net.TCPConn)) // a net.Dialer makes no other for tcp
+		t.hearEnd(c)
 		return nil
 	case plan.TLS:
 		return t.greetTLS(ctx, c)

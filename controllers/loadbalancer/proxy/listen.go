@@ -81,15 +81,25 @@ func (p *Proxy) Listen(ctx context.Context, o ListenOptions) (*Server, error) {
 	return s, nil
 }
 
-// listenTCP listens with SO_REUSEPORT.
+// listenTCP listens with SO_REUSEPORT. Connections have the listener's settings of keep-alives, so that they need not be set for each.
 func listenTCP(ctx context.Context, address string) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		if failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }); failed != nil {
-			return failed
-		}
-		return err
+	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		var errs []error
+		failed := c.Control(func(fd uintptr) {
+			for _, o := range listenerOptions {
+				errs = append(errs, unix.SetsockoptInt(int(fd), o.level, o.name, o.value))
+			}
+		})
+		return errors.Join(append(errs, failed)...)
 	}}
+	config.SetMultipathTCP(false) // of whose connections the kernel splices none
 	return config.Listen(ctx, "tcp", address)
+}
+
+// listenerOptions are those of sockets. Keep-alives are as net has them.
+var listenerOptions = []struct{ level, name, value int }{
+	{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 9},
 }
 
 type discard struct{}

@@ -19,6 +19,8 @@ import (
 const (
 	// maxStreamTries bounds the clusters that a connection is tried at, each for dialTimeout.
 	maxStreamTries = 5
+	// keepAliveAfter is how old a connection is before the cluster is asked whether it still has it: shorter ones are spared that.
+	keepAliveAfter = 15 * time.Second
 	// windows is how many times within the idle timeout it is looked whether something has moved.
 	windows = 4
 	// listenAgain is the time between two tries to listen at a port that somebody else has.
@@ -267,7 +269,7 @@ func (p *Proxy) connect(client *boundedConn, n *streamRecord, hello *clientHello
 // openStream connects to the target, and names the client where that is wanted.
 func (t *target) openStream(client *boundedConn, from netip.AddrPort) (*countedConn, error) {
 	t.used.Store(t.proxy.clock())
-	server, err := t.dialCounted(context.Background()) // it has a timeout
+	server, err := t.dialCounted(context.Background(), -1) // it has a timeout
 	if err == nil && t.proxyProtocol {
 		to, _ := client.LocalAddr().(*net.TCPAddr)
 		if err = (endpoints{from, unmapped(to.AddrPort())}).name(server); err != nil {
@@ -316,6 +318,8 @@ type stream struct {
 	idle   time.Duration
 	// moved is when something last moved, either way, in nanoseconds of the proxy's clock.
 	moved atomic.Int64
+	// ended counts the ways that have ended.
+	ended atomic.Int32
 	// lost: the target began to fail. silent: nothing moved for too long. broken: one side broke it off.
 	lost, silent, broken atomic.Bool
 }
@@ -343,20 +347,21 @@ func (x *stream) pass(n *streamRecord) {
 	}
 }
 
-// copy copies one way, by splice where the kernel has it, until the source ends, and then ends that way. It returns how much it was.
+// copy copies one way until the source ends, and then ends that way, unless the other one has ended: then both sides are about to be closed. It returns how much it was.
 // The deadline for reading ends a copy only between two pieces: nothing is lost when it goes on. That for writing is for whom nothing can be sent to.
 func (x *stream) copy(to, from *net.TCPConn) (sum int64) {
-	for {
+	c := newCopier(to, from)
+	for window := min(x.idle/windows, keepAliveAfter); ; window = x.idle / windows {
 		began := time.Now()
-		_ = from.SetReadDeadline(began.Add(x.idle / windows)) // fails only for what is closed
+		_ = from.SetReadDeadline(began.Add(window)) // fails only for what is closed
 		_ = to.SetWriteDeadline(began.Add(x.idle))
-		n, err := to.ReadFrom(from)
-		if sum += n; n > 0 {
-			x.moved.Store(x.proxy.clock())
-		}
+		n, err := c.copy(func() { x.moved.Store(x.proxy.clock()) })
+		sum += n
 		switch {
 		case err == nil:
-			_ = to.CloseWrite() // the other side may be gone
+			if x.ended.Add(1) == 1 {
+				_ = to.CloseWrite() // the other side may be gone
+			}
 			return sum
 		case !isTimeout(err):
 			x.broken.Store(true)
@@ -367,6 +372,7 @@ func (x *stream) copy(to, from *net.TCPConn) (sum int64) {
 			x.abort()
 			return sum
 		}
+		_ = x.server.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true}) // fails only for what is closed
 	}
 }
 

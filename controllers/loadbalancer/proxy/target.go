@@ -82,7 +82,7 @@ func (t *target) newTransport(of *endpoints) *http.Transport {
 		Protocols: protocols, DisableCompression: true, MaxIdleConnsPerHost: maxIdle, MaxIdleConns: maxOpen / 2, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxResponseHead,
 		TLSHandshakeTimeout: 5 * time.Second, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.proxy.Roots},
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, err := t.dialCounted(ctx)
+			c, err := t.dialCounted(ctx, 0)
 			if err == nil && of != nil {
 				if err = of.name(c); err != nil {
 					_ = c.Close() // it is given up
@@ -173,12 +173,12 @@ func (t *target) awaitNoMore(x waiter, heard bool) {
 // errTooMany is why a target gets no more requests for now.
 var errTooMany = errors.New("too many connections to it")
 
-// dial opens a connection. It refuses addresses that no load balancer can have, and those of this machine.
-func (t *target) dial(ctx context.Context) (net.Conn, error) {
+// dial opens a connection; keepAlive is as in net.Dialer. It refuses addresses that no load balancer can have, and those of this machine.
+func (t *target) dial(ctx context.Context, keepAlive time.Duration) (*net.TCPConn, error) {
 	if err := t.proxy.Refuse(t.Address.Addr()); err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: dialTimeout}
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	c, err := d.DialContext(ctx, "tcp", t.Address.String())
 	if err == nil {
 		if err = t.proxy.refuseOwn(c, t.Address.Addr()); err != nil {
@@ -188,22 +188,22 @@ func (t *target) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c.(*net.TCPConn), nil // a net.Dialer makes no other for tcp
 }
 
 // dialCounted opens a connection that counts as open until it is closed, whatever it is used for: http.Transport would not count those whose
 // protocol was switched, and would count for each name of a host.
-func (t *target) dialCounted(ctx context.Context) (*countedConn, error) {
+func (t *target) dialCounted(ctx context.Context, keepAlive time.Duration) (*countedConn, error) {
 	if t.open.Add(1) > maxOpen {
 		t.open.Add(-1)
 		return nil, errTooMany
 	}
-	c, err := t.dial(ctx)
+	c, err := t.dial(ctx, keepAlive)
 	if err != nil {
 		t.open.Add(-1)
 		return nil, err
 	}
-	return &countedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { t.open.Add(-1) })}, nil // a net.Dialer makes no other for tcp
+	return &countedConn{TCPConn: c, release: sync.OnceFunc(func() { t.open.Add(-1) })}, nil
 }
 
 // countedConn is a connection to a target.

@@ -77,7 +77,7 @@ func (t *target) connect(out *outgoing, fresh bool) (*conn, error) {
 			return c, nil
 		}
 	}
-	counted, err := t.dialCounted(out.Context())
+	counted, err := t.dialCounted(out.Context(), 0)
 	if err != nil {
 		return nil, err
 	}
