@@ -18,6 +18,7 @@ END
 haproxy haproxy   is a load balancer that ours is measured beside
 nginx   nginx     is a load balancer that ours is measured beside
 caddy   caddy     is a load balancer that ours is measured beside
+/usr/lib/nginx/modules/ngx_stream_module.so   libnginx-mod-stream   is the part of nginx that passes connections on
 END
   [ "${1:-}" != real ] || cat <<'END'
 containerd    containerd      runs containers on real nodes

@@ -181,11 +181,15 @@ func (f *federation) addHost(ctx context.Context, n int, clusters ...int) error 
 
 // report writes what the federation does: that these clusters have the n-th Service.
 func (f *federation) report(ctx context.Context, n int, clusters ...int) error {
+	return f.reportOf(ctx, serviceName(n), clusters...)
+}
+
+func (f *federation) reportOf(ctx context.Context, service string, clusters ...int) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.ServiceIngressesAnnotation: reported(clusters...)}}})
 	if err != nil {
 		return err
 	}
-	_, err = f.controllers.CoreV1().Services(namespace).Patch(ctx, serviceName(n), types.MergePatchType, body, metav1.PatchOptions{})
+	_, err = f.controllers.CoreV1().Services(namespace).Patch(ctx, service, types.MergePatchType, body, metav1.PatchOptions{})
 	return err
 }
 

@@ -51,7 +51,7 @@ func main() {
 	connections := pflag.Int("connections", 16, "connections of the load")
 	bin := pflag.String("bin", "_output/bin", "folder of federation and federation-lb")
 	out := pflag.String("out", "docs/performance.md", "file whose section is written; -: print")
-	part := pflag.String("part", "all", "what is measured: requests, slow, hosts or all")
+	part := pflag.String("part", "all", "what is measured: requests, layer4, slow, hosts or all")
 	changes := pflag.Int("changes", 10_000, "changes beside requests, of Ingresses and of what clusters have")
 	backend := pflag.Bool("serve-backend", false, "run as the backend of the bench")
 	pflag.Parse()
@@ -87,8 +87,13 @@ func runInside() error {
 	return cmd.Run()
 }
 
-// addAddresses gives loopback the addresses of clusters.
-func addAddresses() error {
+// prepareNetwork gives loopback the addresses of clusters, and the kernel enough ports for many connections.
+func prepareNetwork() error {
+	for file, value := range map[string]string{"ip_local_port_range": "20000 65535", "tcp_tw_reuse": "1"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
@@ -119,7 +124,7 @@ type bench struct {
 
 func (b *bench) run(out string) (err error) {
 	ctx := context.Background()
-	if err := addAddresses(); err != nil {
+	if err := prepareNetwork(); err != nil {
 		return err
 	}
 	if b.dir, err = os.MkdirTemp("", "benchlb"); err != nil {
@@ -140,6 +145,9 @@ func (b *bench) run(out string) (err error) {
 	if err := b.federation.addHost(ctx, 0, 0); err != nil {
 		return err
 	}
+	if err := b.federation.addStream(ctx); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -153,7 +161,7 @@ func (b *bench) run(out string) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *certificate) (string, error)
-	}{{"requests", b.requests}, {"slow", b.slowClients}, {"hosts", b.hosts}} {
+	}{{"requests", b.requests}, {"layer4", b.streams}, {"slow", b.slowClients}, {"hosts", b.hosts}} {
 		if b.part != "all" && b.part != part.name {
 			continue
 		}

@@ -33,29 +33,31 @@ type proxyUnderTest struct {
 
 func (b *bench) proxies() []proxyUnderTest {
 	dir := b.dir
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			panic(err) // a folder of our own
-		}
-		return file
-	}
 	pem, backend := filepath.Join(dir, "both.pem"), net.JoinHostPort(clusterAddress(0), fmt.Sprint(backendPort))
 	cores := runtime.NumCPU()
 	return []proxyUnderTest{
 		{"federation-lb", b.command},
 		{"HAProxy", func() *exec.Cmd {
-			return exec.Command("haproxy", "-db", "-f", write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backend)))
+			return exec.Command("haproxy", "-db", "-f", b.write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backend)))
 		}},
 		{"nginx", func() *exec.Cmd {
-			return exec.Command("nginx", "-c", write("nginx.conf", fmt.Sprintf(nginxConfig, cores, dir, backend, plainAddress, tlsAddress, host, pem)))
+			return exec.Command("nginx", "-c", b.write("nginx.conf", fmt.Sprintf(nginxConfig, cores, dir, backend, plainAddress, tlsAddress, host, pem)))
 		}},
 		{"Caddy", func() *exec.Cmd {
-			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", write("Caddyfile", fmt.Sprintf(caddyConfig, plainAddress, host, backend, pem)))
+			c := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", b.write("Caddyfile", fmt.Sprintf(caddyConfig, plainAddress, host, backend, pem)))
 			c.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 			return c
 		}},
 	}
+}
+
+// write writes a file into the folder of the run, and returns its name.
+func (b *bench) write(name, text string) string {
+	file := filepath.Join(b.dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		panic(err) // a folder of our own
+	}
+	return file
 }
 
 // clusterHeader of an answer names the cluster.
@@ -77,12 +79,13 @@ func serveBackend() error {
 		})}
 		go func() { failed <- server.Serve(l) }()
 	}
+	go func() { failed <- serveStreams() }()
 	return <-failed
 }
 
 // command of federation-lb, which serves what the federation has.
 func (b *bench) command() *exec.Cmd {
-	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "",
+	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "", "--service-bind-address", "127.0.0.1", "--service-ports", fmt.Sprint(streamPort),
 		"--max-connections", fmt.Sprint(2*slowClients), "--max-connections-per-client", fmt.Sprint(2*slowClients), "--drain-delay", "0s", "--drain-timeout", "1s")
 }
 
