@@ -54,6 +54,9 @@ func checkRequest(r *http.Request) (host string, f *fault) {
 	if r.Header["Upgrade"] != nil && (r.ProtoMajor != 1 || r.ContentLength != 0) {
 		return bad("Upgrade: must be in a request of HTTP/1.1 without a body")
 	}
+	if named := r.Header["Host"]; len(named) > 1 || len(named) == 1 && named[0] != r.Host { // by HTTP/2, beside :authority
+		return bad("Host: must be the same as :authority")
+	}
 	if host = hostName(r.Host); host == "" {
 		return bad("Host: must be one name or address, with or without a port")
 	}

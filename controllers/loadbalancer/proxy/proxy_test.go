@@ -140,14 +140,18 @@ func (b *bed) listen(o ListenOptions) {
 
 // tableOf routes a host, and with a Secret also by TLS.
 func tableOf(service *corev1.Service, host, secret string) *plan.Table {
-	return plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{{
+	return plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{ingressOf(service, host, secret)}})
+}
+
+func ingressOf(service *corev1.Service, host, secret string) *networkingv1.Ingress {
+	return &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: networkingv1.IngressSpec{
 			IngressClassName: new(v1beta1.IngressClassName), TLS: []networkingv1.IngressTLS{{SecretName: secret}},
 			Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
 				Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: service.Spec.Ports[0].Port}}},
 			}}}}}},
 		},
-	}}})
+	}
 }
 
 // twoClusters are east-a, the first choice, and west-a.
