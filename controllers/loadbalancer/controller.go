@@ -331,7 +331,7 @@ func (c *Controller) readService(key string) (portsChanged, changed bool) {
 // slimMeta is what is kept of the metadata of many objects.
 func slimMeta(of *metav1.ObjectMeta) metav1.ObjectMeta {
 	slim := metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name, UID: of.UID, Generation: of.Generation, CreationTimestamp: of.CreationTimestamp, DeletionTimestamp: of.DeletionTimestamp}
-	for _, key := range []string{v1beta1.FallbackBelowAnnotation, v1beta1.ProxyProtocolAnnotation} {
+	for _, key := range []string{v1beta1.FallbackBelowAnnotation, v1beta1.ProxyProtocolAnnotation, v1beta1.SSLPassthroughAnnotation} {
 		if value, there := of.Annotations[key]; there {
 			metav1.SetMetaDataAnnotation(&slim, key, value)
 		}
