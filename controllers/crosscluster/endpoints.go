@@ -107,11 +107,7 @@ func (m *member) offerFrom(informer cache.SharedIndexInformer, of func(obj any) 
 			}
 		}
 	}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: do, UpdateFunc: func(_, is any) { do(is) }, DeleteFunc: do})
-	if err == nil {
-		m.undo = append(m.undo, func() error { return informer.RemoveEventHandler(registration) })
-	}
-	return err
+	return m.handle(informer, do, do)
 }
 
 func (m *member) isAtWork() bool {

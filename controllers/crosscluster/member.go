@@ -73,9 +73,12 @@ func (m *member) enqueueFrom(informer cache.SharedIndexInformer, of func(obj any
 			}
 		}
 	}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, is any) { add(is) }, DeleteFunc: func(obj any) { m.written.recordDeletion(held.Object(obj)); add(obj) },
-	})
+	return m.handle(informer, add, func(obj any) { m.written.recordDeletion(held.Object(obj)); add(obj) })
+}
+
+// handle calls is with each object of an informer that is added or changed, and gone with those that are deleted, until the member is stopped.
+func (m *member) handle(informer cache.SharedIndexInformer, is, gone func(obj any)) error {
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: is, UpdateFunc: func(_, now any) { is(now) }, DeleteFunc: gone})
 	if err == nil {
 		m.undo = append(m.undo, func() error { return informer.RemoveEventHandler(registration) })
 	}

@@ -94,7 +94,7 @@ func TestGrantsCountForPassedTLS(t *testing.T) {
 	}
 	w.Grants = []*v1beta1.DNSNameGrant{grant("test", "bank")}
 	if got := askTLS(Routes(w), "v.test"); got != "bank/b" {
-		t.Errorf("of whom a grant names: %s", got)
+		t.Errorf("the namespace that a grant names: %s", got)
 	}
 	w.Grants = []*v1beta1.DNSNameGrant{grant("test", "mall")}
 	if got := askTLS(Routes(w), "v.test"); got != "here" {

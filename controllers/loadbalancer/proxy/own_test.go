@@ -83,7 +83,7 @@ func TestRequestsDoNotGoInACircle(t *testing.T) {
 	})
 }
 
-// TestWhereARequestHasBeen is told to clusters, and counted, whoever says it in whatever form.
+// TestWhereARequestHasBeen: clusters receive it, and it is counted, in whatever form it arrives.
 func TestWhereARequestHasBeen(t *testing.T) {
 	port, east, _ := twoClusters(t)
 	east.does(func(w http.ResponseWriter, r *http.Request) {

@@ -260,7 +260,7 @@ func TestADrainedClusterKeepsItsConnections(t *testing.T) {
 	}
 }
 
-// TestProxyHeaderOut: the cluster is told who the client is, and checks are told from clients.
+// TestProxyHeaderOut: the cluster learns who the client is, and can tell checks from clients.
 func TestProxyHeaderOut(t *testing.T) {
 	east, west := twoEchoes(t)
 	for _, e := range []*echo{east, west} {
