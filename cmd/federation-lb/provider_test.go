@@ -172,7 +172,9 @@ func (m *member) node(i int, n *nettest.Node) {
 		if made, err = nodes.Get(m.Context(), n.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		ready := func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue }
+		ready := func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}
 		if !slices.ContainsFunc(made.Status.Conditions, ready) { // the member, which plays its kubelet, would write an address of its own after this one
 			return fmt.Errorf("%s is not ready", n.Name)
 		}
