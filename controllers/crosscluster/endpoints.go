@@ -30,8 +30,9 @@ const (
 type ownEndpoints struct {
 	mu    sync.Mutex
 	known map[string]plan.Endpoints
-	// due is when others get the last change.
-	due map[string]time.Time
+	// due is when others get the last change. What no longer delays anything is forgotten by the next change after swept+pace.
+	due   map[string]time.Time
+	swept time.Time
 }
 
 func (o *ownEndpoints) forget(service string) {
@@ -41,10 +42,13 @@ func (o *ownEndpoints) forget(service string) {
 }
 
 // delay returns how long others wait for a change that happens now.
-func (o *ownEndpoints) delay(service string) time.Duration {
+func (o *ownEndpoints) delay(service string, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
+	if now.Sub(o.swept) > pace {
+		o.swept = now
+		maps.DeleteFunc(o.due, func(_ string, due time.Time) bool { return due.Add(pace).Before(now) })
+	}
 	due := o.due[service]
 	if !due.After(now) {
 		if due = due.Add(pace); due.Before(now.Add(settle)) {
@@ -145,7 +149,7 @@ func (m *member) offer(service string, by way) {
 	for _, o := range offers {
 		use[o.Cluster] = balanced || o.Network == network
 	}
-	delay := m.own.delay(service)
+	delay := m.own.delay(service, time.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for other := range m.members {
