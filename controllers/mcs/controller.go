@@ -207,7 +207,7 @@ func (c *Controller) rank() {
 	suspended := c.Held(slices.Collect(maps.Values(c.known)))
 	offers := map[string]plan.Source{}
 	for name, cluster := range c.known {
-		o := plan.Source{Cluster: name, Network: cluster.Spec.Network, PodCIDRs: cluster.Spec.PodCIDRs, LoadBalancerCIDRs: cluster.Spec.LoadBalancerCIDRs}
+		o := plan.Source{Cluster: name, Network: cluster.Spec.Network, PodCIDRs: cluster.Spec.PodCIDRs, LoadBalancerCIDRs: cluster.Spec.LoadBalancerCIDRs, Properties: propertiesOf(cluster)}
 		switch {
 		case !cluster.IsReady() && !suspended[name]:
 			o.Rank = plan.Lost
@@ -217,13 +217,28 @@ func (c *Controller) rank() {
 		offers[name] = o
 	}
 	same := maps.EqualFunc(offers, c.offers, func(a, b plan.Source) bool {
-		return a.Rank == b.Rank && a.Network == b.Network && slices.Equal(a.PodCIDRs, b.PodCIDRs) && slices.Equal(a.LoadBalancerCIDRs, b.LoadBalancerCIDRs)
+		return a.Rank == b.Rank && a.Network == b.Network && slices.Equal(a.PodCIDRs, b.PodCIDRs) && slices.Equal(a.LoadBalancerCIDRs, b.LoadBalancerCIDRs) && maps.Equal(a.Properties, b.Properties)
 	})
 	c.offers = offers
 	c.mu.Unlock()
 	if !same {
 		c.again()
 	}
+}
+
+// propertiesOf returns what selectors of clusters (KEP-5939) select a Cluster by: what it is called, as members say it in their ClusterProperties, where it is,
+// and its labels, which are its administrators'.
+func propertiesOf(cluster *v1beta1.Cluster) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, cluster.Labels)
+	if region := cluster.Status.Region; region != "" {
+		all["region.topology.k8s.io"] = region
+	}
+	if zones := cluster.Status.Zones; len(zones) == 1 {
+		all["zone.topology.k8s.io"] = zones[0]
+	}
+	all["cluster.clusterset.k8s.io"] = cluster.Name
+	return all
 }
 
 // again enqueues all that is exported or imported anywhere.

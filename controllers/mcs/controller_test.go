@@ -527,3 +527,24 @@ func TestMembersWithoutTheAPI(t *testing.T) {
 		})
 	})
 }
+
+// Clients use the clusters that the export's selectors select, by the labels of Clusters.
+func TestClustersAreSelected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "east", "north", "west")
+		f.run(t, "", func() {
+			export := `{spec: {exportedAnnotations: {federation.kubernetes.io/cluster-selectors: '[{"propertySelector": {"matchProperties": {"example.com/ocean": "@SameAsImporter@"}}}]'}}}`
+			for i, m := range []string{"east", "west"} {
+				f.members[m].serve(t, "web", fmt.Sprintf("10.%d.0.1", i+1))
+				f.members[m].create(t, "ServiceExport", "web", export)
+			}
+			f.expect(t, "nobody has the property", "north", "east 10.1.0.1, west 10.2.0.1")
+			for cluster, ocean := range map[string]string{"north": "atlantic", "east": "atlantic", "west": "pacific"} {
+				f.federation.patch(t, "Cluster", cluster, `{"metadata":{"labels":{"example.com/ocean":"`+ocean+`"}}}`)
+			}
+			f.expect(t, "all have it", "north", "!west 10.2.0.1, east 10.1.0.1")
+			f.ready(t, "east", false)
+			f.expect(t, "what is selected is lost", "north", "!east 10.1.0.1, west 10.2.0.1")
+		})
+	})
+}

@@ -404,6 +404,15 @@ func TestConnections(t *testing.T) {
 			w.second("", "", "tcp:80")
 			w.answers(80, w.clusters[0], w.clusters[1])
 		},
+		"the cluster that a selector selects answers, as long as it has a ready pod": func(w *world) { // KEP-5939
+			spec := fmt.Sprintf(`exportedAnnotations: {federation.kubernetes.io/cluster-selectors: '[{"propertySelector": {"matchProperties": {"cluster.clusterset.k8s.io": %q}}}]'}`, w.clusters[1])
+			w.export(w.clusters[0], spec)
+			w.pods(w.clusters[1], "Deployment", 1)
+			w.second(spec, "", "tcp:80")
+			w.answers(80, w.clusters[1])
+			w.pods(w.clusters[1], "Deployment", 0)
+			w.answers(80, w.clusters[0])
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

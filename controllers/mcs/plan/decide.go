@@ -95,6 +95,10 @@ func (in *Input) desiredImport(from *Import) *mcsv1beta1.ServiceImport {
 	if s := in.Have.Derived; s != nil && from.Spec.Type == mcsv1beta1.ClusterSetIP && len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIP != corev1.ClusterIPNone {
 		want.Spec.IPs, want.Spec.IPFamilies = slices.Clone(s.Spec.ClusterIPs), slices.Clone(s.Spec.IPFamilies)
 	}
+	delete(want.Annotations, v1beta1.ClusterSelectorResultsAnnotation)
+	if results := in.selected(want); results != nil {
+		want.Annotations[v1beta1.ClusterSelectorResultsAnnotation] = resultsText(results)
+	}
 	ready := metav1.Condition{Type: string(mcsv1beta1.ServiceImportConditionReady), Status: metav1.ConditionTrue, Reason: string(mcsv1beta1.ServiceImportReasonReady)}
 	if from.Spec.Type == mcsv1beta1.ClusterSetIP && len(want.Spec.IPs) == 0 {
 		ready.Status, ready.Reason = metav1.ConditionFalse, string(mcsv1beta1.ServiceImportReasonPending)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Merge makes one import of all exports of a name, in whatever order; nil where none is valid. It returns the conditions of each
@@ -88,7 +90,8 @@ func merge(exports []*Export) (*Import, conflicts) {
 			mcsv1beta1.ServiceExportReasonTrafficDistributionConflict:   !equality.Semantic.DeepEqual(spec.TrafficDistribution, in.Spec.TrafficDistribution),
 			mcsv1beta1.ServiceExportReasonIPFamilyConflict:              !slices.Equal(spec.IPFamilies, in.Spec.IPFamilies),
 			mcsv1beta1.ServiceExportReasonLabelsConflict:                !maps.Equal(e.Export.Spec.ExportedLabels, in.Labels),
-			mcsv1beta1.ServiceExportReasonAnnotationsConflict:           !maps.Equal(e.Export.Spec.ExportedAnnotations, in.Annotations),
+			mcsv1beta1.ServiceExportReasonAnnotationsConflict:           !maps.Equal(withoutSelectors(e.Export.Spec.ExportedAnnotations), withoutSelectors(in.Annotations)),
+			ReasonClusterSelectorsConflict:                              e.Export.Spec.ExportedAnnotations[v1beta1.ClusterSelectorsAnnotation] != in.Annotations[v1beta1.ClusterSelectorsAnnotation],
 		} {
 			if differs {
 				found[reason] = append(found[reason], e.Cluster)
@@ -99,6 +102,12 @@ func merge(exports []*Export) (*Import, conflicts) {
 	}
 	slices.Sort(in.Clusters)
 	return in, found
+}
+
+func withoutSelectors(annotations map[string]string) map[string]string {
+	left := maps.Clone(annotations)
+	delete(left, v1beta1.ClusterSelectorsAnnotation)
+	return left
 }
 
 // specOf returns what an import has of a Service, if it were the only one exported; without ports.

@@ -26,6 +26,18 @@ type contribution struct {
 	slices []*discoveryv1.EndpointSlice
 	// ready: at least one endpoint is.
 	ready bool
+	// order is by rank, then by the selectors of clusters: a lower one is used.
+	order order
+}
+
+// order compares clusters. Its tier is 0 for those that no selector selects, and below for others, the lowest for the first selector.
+type order struct {
+	rank Rank
+	tier int
+}
+
+func (o order) compare(with order) int {
+	return cmp.Or(cmp.Compare(o.rank, with.rank), cmp.Compare(o.tier, with.tier))
 }
 
 // desiredSlices returns the slices that the member should have of an import, by name, and the clusters whose slices stay as
@@ -33,10 +45,10 @@ type contribution struct {
 func (in *Input) desiredSlices(imported *mcsv1beta1.ServiceImport) (want map[string]*discoveryv1.EndpointSlice, keep map[string]bool) {
 	want, keep = map[string]*discoveryv1.EndpointSlice{}, map[string]bool{}
 	all := in.contributions(imported)
-	best := Lost
+	best := order{rank: Lost}
 	for _, c := range all {
-		if c.ready {
-			best = min(best, c.rank(imported.Spec.Type))
+		if c.ready && c.order.compare(best) < 0 {
+			best = c.order
 		}
 	}
 	for _, c := range all {
@@ -44,7 +56,7 @@ func (in *Input) desiredSlices(imported *mcsv1beta1.ServiceImport) (want map[str
 			keep[c.Cluster] = true
 			continue
 		}
-		demoted := c.rank(imported.Spec.Type) > best
+		demoted := c.order.compare(best) > 0
 		for _, s := range c.slices {
 			for i := range s.Endpoints {
 				setReady(&s.Endpoints[i].Conditions, demoted, !c.Known)
@@ -78,8 +90,10 @@ func setReady(c *discoveryv1.EndpointConditions, demoted, again bool) {
 
 // contributions returns what the clusters give, the best 64 of them.
 func (in *Input) contributions(imported *mcsv1beta1.ServiceImport) (all []contribution) {
+	tiers := tiers(in.selected(imported))
 	for i := range in.Sources {
-		c := contribution{Source: &in.Sources[i]}
+		s := &in.Sources[i]
+		c := contribution{Source: s, order: order{s.rank(imported.Spec.Type), tiers[s.Cluster]}}
 		switch {
 		case !c.Known:
 			c.slices = in.kept(c.Cluster)
@@ -98,7 +112,7 @@ func (in *Input) contributions(imported *mcsv1beta1.ServiceImport) (all []contri
 		return all
 	}
 	slices.SortFunc(all, func(a, b contribution) int {
-		return cmp.Or(cmp.Compare(in.distance(a.Cluster), in.distance(b.Cluster)), cmp.Compare(a.Rank, b.Rank), cmp.Compare(in.random(a.Cluster), in.random(b.Cluster)), strings.Compare(a.Cluster, b.Cluster))
+		return cmp.Or(cmp.Compare(in.distance(a.Cluster), in.distance(b.Cluster)), a.order.compare(b.order), cmp.Compare(in.random(a.Cluster), in.random(b.Cluster)), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return all[:maxSources]
 }

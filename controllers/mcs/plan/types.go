@@ -42,7 +42,9 @@ type Source struct {
 	Network string
 	// PodCIDRs and LoadBalancerCIDRs are what addresses of its pods and load balancers are in; none: any.
 	PodCIDRs, LoadBalancerCIDRs []string
-	Rank                        Rank
+	// Properties are what selectors of clusters select it by.
+	Properties map[string]string
+	Rank       Rank
 	// Absent: it is known to take no part.
 	Absent bool
 	// Known: what it exports is known. Else others keep what they have of it.

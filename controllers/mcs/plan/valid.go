@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 // Bounds of what one export may bring to other clusters.
@@ -49,6 +51,17 @@ func invalid(e *Export) (reason, message string) {
 	}
 	if message := invalidMetadata(e.Export.Spec); message != "" {
 		return ReasonInvalidExport, message
+	}
+	return invalidSelectors(e)
+}
+
+func invalidSelectors(e *Export) (reason, message string) {
+	selectors, err := selectorsOf(e.Export.Spec.ExportedAnnotations)
+	switch {
+	case err != nil:
+		return string(ReasonInvalidClusterSelector), fmt.Sprintf("spec.exportedAnnotations[%s]%v", v1beta1.ClusterSelectorsAnnotation, err)
+	case len(selectors) > 0 && isHeadless(e.Service):
+		return string(mcsv1beta1.ServiceExportReasonInvalidServiceType), fmt.Sprintf("spec.exportedAnnotations[%s]: clients of a headless Service get the addresses of all its pods", v1beta1.ClusterSelectorsAnnotation)
 	}
 	return "", ""
 }
@@ -109,7 +122,7 @@ func invalidMetadata(spec mcsv1beta1.ServiceExportSpec) string {
 				return fmt.Sprintf("spec.exportedLabels[%s]: %.80q is no value of a label", key, value)
 			}
 			for _, prefix := range reservedPrefixes {
-				if strings.HasPrefix(key, prefix) {
+				if strings.HasPrefix(key, prefix) && (key != v1beta1.ClusterSelectorsAnnotation || field == "exportedLabels") {
 					return fmt.Sprintf("spec.%s: %.80q is reserved (%s)", field, key, prefix)
 				}
 			}

@@ -169,6 +169,11 @@ const (
 	WeightAnnotation = "federation.kubernetes.io/weight"
 	// ExportedServiceLabel is, on a Service of type LoadBalancer in a member, the name of the exported one that other networks reach by it.
 	ExportedServiceLabel = "federation.kubernetes.io/exported-service"
+	// ClusterSelectorsAnnotation is, among the exported annotations of a ServiceExport, which clusters' endpoints importing clusters prefer: a list as
+	// spec.clusterSelectors of KEP-5939, in JSON.
+	ClusterSelectorsAnnotation = "federation.kubernetes.io/cluster-selectors"
+	// ClusterSelectorResultsAnnotation is, on a ServiceImport, which clusters each selector selects for the cluster that it is in, as JSON.
+	ClusterSelectorResultsAnnotation = "federation.kubernetes.io/cluster-selector-results"
 	// ExportedServicePrefix begins the names of such Services.
 	ExportedServicePrefix = "exported-"
 	// DerivedServicePrefix begins the names of the Services that serve ServiceImports in a member.
