@@ -142,6 +142,9 @@ func (c *Controller) addMember(m *member) {
 	c.mu.Lock()
 	c.members[m] = true
 	delete(c.away, m.Name)
+	for other := range c.members {
+		other.enqueueSlicesOf(m.Name)
+	}
 	c.mu.Unlock()
 	m.offerAll()
 }

@@ -120,6 +120,19 @@ func (m *member) isAtWork() bool {
 	return m.members[m]
 }
 
+// enqueueSlicesOf enqueues the Services of which the member has slices of another one. While that was not at work they stayed, also those that the
+// member is to have no longer, because its network is another one now.
+func (m *member) enqueueSlicesOf(other string) {
+	objs, _ := m.Informers(endpointSlices).GetIndexer().ByIndex(bySource, other) // the index is there
+	for _, obj := range objs {
+		for _, service := range serviceOf(obj) {
+			if m.ownsService(service) {
+				m.queue.Add(service)
+			}
+		}
+	}
+}
+
 // offerAll enqueues all Services that the member has in the members that use what it has of them.
 func (m *member) offerAll() {
 	for _, service := range m.Informers(services).GetStore().ListKeys() {

@@ -103,6 +103,14 @@ func TestPodsGoToOtherMembers(t *testing.T) {
 		f.wrote(t, "back, and not connected yet")
 		disconnect["east"] = f.connect(t, c, "east")
 		f.wrote(t, "connected", "north: update web.east.v4", "west: update web.east.v4") // with the slice that is gone
+		disconnect["east"]()
+		f.wrote(t, "not reached again", "north: update web.east.v4")
+		f.set("shop/web", podOffers("east other", "north n", "west n"))
+		f.wrote(t, "and in another network meanwhile")
+		disconnect["east"] = f.connect(t, c, "east")
+		f.wrote(t, "connected: nobody of the old network reaches its pods", "east: delete web.west.v4", "north: delete web.east.v4", "west: delete web.east.v4")
+		f.set("shop/web", podOffers("east n", "north n", "west n"))
+		f.wrote(t, "back in the network", "east: create web.west.v4", "north: create web.east.v4", "west: create web.east.v4")
 		east.remove(t, services, "web")
 		f.wrote(t, "its copy is gone, and with it what it was given", "east: delete web.west.v4", "north: delete web.east.v4", "west: delete web.east.v4")
 

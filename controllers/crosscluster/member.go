@@ -31,15 +31,16 @@ type member struct {
 	own     ownEndpoints
 }
 
-// Indexes by Services: of our slices, of the member's own, and of what was made for exported ones.
-const byRemote, byOwn, byExported = "remote service", "own service", "exported service"
+// Indexes by Services: of our slices, of the member's own, and of what was made for exported ones. Our slices are also indexed by the cluster
+// whose endpoints they have.
+const byRemote, byOwn, byExported, bySource = "remote service", "own service", "exported service", "source cluster"
 
 func (c *Controller) newMember(mem Member) (*member, error) {
 	m := &member{Controller: c, Member: mem}
 	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](10*time.Millisecond, 30*time.Second))
 	slices, all := m.Informers(endpointSlices), m.Informers(services)
 	err := errors.Join(
-		index(slices, cache.Indexers{byRemote: indexed(serviceOf), byOwn: indexed(ownServiceOf)}), index(all, cache.Indexers{byExported: indexed(exportedBy)}),
+		index(slices, cache.Indexers{byRemote: indexed(serviceOf), byOwn: indexed(ownServiceOf), bySource: indexed(sourceOf)}), index(all, cache.Indexers{byExported: indexed(exportedBy)}),
 		m.enqueueFrom(slices, serviceOf), m.enqueueFrom(all, keyOf),
 		m.offerFrom(slices, ownServiceOf, pods), m.offerFrom(all, keyOf, pods), m.offerFrom(all, exportedBy, balancers),
 	)
@@ -92,6 +93,15 @@ func serviceOf(obj any) []string {
 		return nil
 	}
 	return []string{slice.GetNamespace() + "/" + slice.GetLabels()[v1beta1.RemoteServiceLabel]}
+}
+
+// sourceOf returns the cluster whose endpoints one of our slices has; nothing for other slices.
+func sourceOf(obj any) []string {
+	slice := held.Object(obj)
+	if slice == nil || !plan.Ours(slice.GetLabels()) {
+		return nil
+	}
+	return []string{slice.GetLabels()[v1beta1.SourceClusterLabel]}
 }
 
 // stop removes our handlers from the informers, and shuts down the queue.
