@@ -19,20 +19,16 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// Other members get what comes of a change of a member's endpoints after settle, so that they are written to once; and of one Service
-// after pace at the earliest since the last time, so that endpoints that come and go without end cost others little.
-const (
-	settle = 50 * time.Millisecond
-	pace   = 500 * time.Millisecond
-)
-
 // ownEndpoints are what a member itself has of Services, as far as others have asked: so each change is decoded once.
 type ownEndpoints struct {
 	mu    sync.Mutex
 	known map[string]plan.Endpoints
-	// due is when others get the last change. What no longer delays anything is forgotten by the next change after swept+pace.
-	due   map[string]time.Time
-	swept time.Time
+	// pace is that of changes for others, so that endpoints that come and go without end cost them little.
+	pace plan.Pace
+}
+
+func newOwnEndpoints() ownEndpoints {
+	return ownEndpoints{known: map[string]plan.Endpoints{}, pace: plan.Pace{Settle: 50 * time.Millisecond, Every: 500 * time.Millisecond, Burst: 1}}
 }
 
 func (o *ownEndpoints) forget(service string) {
@@ -42,24 +38,10 @@ func (o *ownEndpoints) forget(service string) {
 }
 
 // delay returns how long others wait for a change that happens now.
-func (o *ownEndpoints) delay(service string, now time.Time) time.Duration {
+func (o *ownEndpoints) delay(service string) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.swept) > pace {
-		o.swept = now
-		maps.DeleteFunc(o.due, func(_ string, due time.Time) bool { return due.Add(pace).Before(now) })
-	}
-	due := o.due[service]
-	if !due.After(now) {
-		if due = due.Add(pace); due.Before(now.Add(settle)) {
-			due = now.Add(settle)
-		}
-		if o.due == nil {
-			o.due = map[string]time.Time{}
-		}
-		o.due[service] = due
-	}
-	return due.Sub(now)
+	return o.pace.Delay(service, time.Now())
 }
 
 // of returns what the member has of a Service, from read if that is not known.
@@ -68,9 +50,6 @@ func (o *ownEndpoints) of(service string, read func() plan.Endpoints) plan.Endpo
 	defer o.mu.Unlock()
 	e, known := o.known[service]
 	if !known {
-		if o.known == nil {
-			o.known = map[string]plan.Endpoints{}
-		}
 		e = read()
 		o.known[service] = e
 	}
@@ -162,7 +141,7 @@ func (m *member) offer(service string, by way) {
 	for _, o := range offers {
 		use[o.Cluster] = balanced || o.Network == network
 	}
-	delay := m.own.delay(service, time.Now())
+	delay := m.own.delay(service)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for other := range m.members {

@@ -150,26 +150,3 @@ func TestExportedServicesGoByLoadBalancers(t *testing.T) {
 		})
 	})
 }
-
-// TestDelayOfChanges says when others get changes, and that a Service which no longer changes is forgotten.
-func TestDelayOfChanges(t *testing.T) {
-	var o ownEndpoints
-	begin := time.Now()
-	for _, c := range []struct {
-		service   string
-		now, want time.Duration
-	}{
-		{"shop/web", 0, settle},
-		{"shop/web", 20 * time.Millisecond, settle - 20*time.Millisecond}, // goes with the first
-		{"shop/web", settle, pace},
-		{"shop/api", settle, settle},
-		{"shop/api", 10 * time.Second, settle},
-	} {
-		if got := o.delay(c.service, begin.Add(c.now)); got != c.want {
-			t.Errorf("%s at %v: a delay of %v, want %v", c.service, c.now, got, c.want)
-		}
-	}
-	if _, kept := o.due["shop/web"]; kept || len(o.due) != 1 {
-		t.Errorf("kept: %v, want shop/api alone", o.due)
-	}
-}

@@ -36,7 +36,7 @@ type member struct {
 const byRemote, byOwn, byExported, bySource = "remote service", "own service", "exported service", "source cluster"
 
 func (c *Controller) newMember(mem Member) (*member, error) {
-	m := &member{Controller: c, Member: mem}
+	m := &member{Controller: c, Member: mem, own: newOwnEndpoints()}
 	m.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](10*time.Millisecond, 30*time.Second))
 	slices, all := m.Informers(endpointSlices), m.Informers(services)
 	err := errors.Join(

@@ -59,8 +59,8 @@ func measureTenMembers(b *testing.B, f *fleet) {
 	b.ReportMetric(float64(f.written())/benchServices/benchMembers, "writes/change-and-member")
 
 	begin := time.Now()
-	for n := range 100 { // of one Service, in five seconds
-		f.exporter(0).patch(b, "EndpointSlice", benchService(0)+"-x", fmt.Sprintf(`{"endpoints":[{"addresses":["10.201.0.%d"],"conditions":{"ready":true}}]}`, n+1))
+	for n := range 400 { // of one Service, in twenty seconds
+		f.exporter(0).patch(b, "EndpointSlice", benchService(0)+"-x", fmt.Sprintf(`{"endpoints":[{"addresses":["10.201.%d.%d"],"conditions":{"ready":true}}]}`, n/100, 1+n%100))
 		time.Sleep(benchPace)
 	}
 	took := time.Since(begin).Seconds()

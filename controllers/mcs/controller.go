@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -34,9 +33,6 @@ var (
 	namespaces     = corev1.SchemeGroupVersion.WithResource("namespaces")
 	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 )
-
-// settle is how long what comes of one change is waited for, so that it is written at once.
-const settle = 50 * time.Millisecond
 
 // Informers give informers, one for a resource.
 type Informers func(schema.GroupVersionResource) cache.SharedIndexInformer
@@ -65,7 +61,7 @@ type Options struct {
 type Controller struct {
 	Options
 	exports, imports, clusters, namespaces cache.SharedIndexInformer // at the federation
-	queue                                  queue                     // of the federation's own ServiceImports
+	queue                                  *queue                    // of the federation's own ServiceImports
 
 	mu sync.Mutex
 	// known are all Clusters, by name; offers what plan needs of them.
@@ -76,13 +72,6 @@ type Controller struct {
 	engaged map[*member]bool
 	ended   bool
 	work    sync.WaitGroup
-}
-
-// queue has keys of Services, namespace/name.
-type queue = workqueue.TypedRateLimitingInterface[string]
-
-func newQueue() queue {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](50*time.Millisecond, time.Minute))
 }
 
 // New returns a Controller. It must be called before the informers start.
@@ -162,22 +151,25 @@ func (c *Controller) owns(key string) bool {
 	return err == nil && c.Owns(namespace, name)
 }
 
-func (c *Controller) add(q queue, key string) {
+func (c *Controller) add(q *queue, key string) {
 	if c.owns(key) {
-		q.AddAfter(key, settle)
+		q.addInPace(key)
 	}
 }
 
 // changed enqueues a Service for all members and the federation.
-func (c *Controller) changed(key string) {
+func (c *Controller) changed(key string) { c.forAll(key, (*queue).addInPace) }
+
+// forAll adds a Service to the queues of all members and of the federation.
+func (c *Controller) forAll(key string, add func(*queue, string)) {
 	if !c.owns(key) {
 		return
 	}
-	c.queue.AddAfter(key, settle)
+	add(c.queue, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for m := range c.engaged {
-		m.queue.AddAfter(key, settle)
+		add(m.queue, key)
 	}
 }
 
@@ -241,10 +233,13 @@ func propertiesOf(cluster *v1beta1.Cluster) map[string]string {
 	return all
 }
 
-// again enqueues all that is exported or imported anywhere.
+// again enqueues all that is exported or imported anywhere, soon: a cluster may be lost.
 func (c *Controller) again() {
-	c.mu.Lock()
 	keys := map[string]bool{}
+	for _, key := range c.imports.GetStore().ListKeys() {
+		keys[key] = true
+	}
+	c.mu.Lock()
 	for _, m := range c.seen {
 		for _, informer := range []cache.SharedIndexInformer{m.exports, m.imports} {
 			for _, key := range informer.GetStore().ListKeys() {
@@ -253,8 +248,8 @@ func (c *Controller) again() {
 		}
 	}
 	c.mu.Unlock()
-	for _, key := range append(slices.Collect(maps.Keys(keys)), c.imports.GetStore().ListKeys()...) {
-		c.changed(key)
+	for key := range keys {
+		c.forAll(key, (*queue).addSoon)
 	}
 }
 

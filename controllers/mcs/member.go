@@ -36,7 +36,7 @@ type Member struct {
 type member struct {
 	*Controller
 	Member
-	queue                            queue
+	queue                            *queue
 	exports, namespaces              cache.SharedIndexInformer // anybody's
 	imports, copies, derived, slices cache.SharedIndexInformer // ours
 	startOurs, startSlices, startAll func()
@@ -220,7 +220,7 @@ func (m *member) serve(ctx context.Context) {
 }
 
 // process works off a queue until it is shut down or ctx is done. What fails is tried again, with growing delays.
-func process(ctx context.Context, cluster string, q queue, do func(context.Context, string) error) {
+func process(ctx context.Context, cluster string, q *queue, do func(context.Context, string) error) {
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
 	for {
