@@ -106,7 +106,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 		no(http.StatusServiceUnavailable, "the Ingress' backend does not exist")
 		return
 	}
-	p.forward(v.(*pool), p.outgoing(w, r, n.client, host), n)
+	p.forward(v.(*pool), newOutgoing(w, r, n.client, host, p.isTrusted(n.client)), n)
 }
 
 // sameCertificate reports whether a connection for a server name may ask for a host.
@@ -121,8 +121,8 @@ func peerOf(r *http.Request) netip.Addr {
 	return a.Addr().Unmap()
 }
 
-// outgoing prepares the request for clusters.
-func (p *Proxy) outgoing(w http.ResponseWriter, r *http.Request, client netip.Addr, host string) *outgoing {
+// newOutgoing prepares a client's request for clusters. trusted: what the client says of those before it counts.
+func newOutgoing(w http.ResponseWriter, r *http.Request, client netip.Addr, host string, trusted bool) *outgoing {
 	o := &outgoing{
 		Request: r, uri: r.RequestURI, dropped: connectionHeaders(r.Header), upgrade: upgradeOf(r.Header), writer: w,
 		hasBody: r.ContentLength != 0 && r.Body != http.NoBody,
@@ -143,7 +143,7 @@ func (p *Proxy) outgoing(w http.ResponseWriter, r *http.Request, client netip.Ad
 		proto = "https"
 	}
 	forwardedFor, forwarded := address, ""
-	if p.isTrusted(client) {
+	if trusted {
 		forwardedFor = joined(r.Header["X-Forwarded-For"], forwardedFor)
 		if forwarded = strings.Join(r.Header["Forwarded"], ", "); forwarded != "" {
 			forwarded += ", "
@@ -243,7 +243,7 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 		}
 		p.refresh(&o)
 	}
-	p.giveUp(out, last, n)
+	giveUp(out, last, n)
 }
 
 // refresh takes the pool as it is now: it may have changed because of what just happened.
@@ -257,7 +257,7 @@ func (p *Proxy) refresh(o **pool) {
 const statusClientGone = 499
 
 // giveUp answers for a cluster that did not.
-func (p *Proxy) giveUp(out *outgoing, err error, n *record) {
+func giveUp(out *outgoing, err error, n *record) {
 	out.closeAfterAnswer()
 	switch {
 	case err == nil || errors.Is(err, errTooMany):
@@ -289,7 +289,7 @@ func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *rec
 	defer answer.Body.Close() //nolint:errcheck // what was read stays, and bodyclose wants this form
 	n.status = answer.StatusCode
 	if answer.StatusCode == http.StatusSwitchingProtocols {
-		p.switchProtocols(out, answer, x, n)
+		p.tunnels.switchProtocols(out, answer, x, n)
 		return
 	}
 	h := out.writer.Header()
@@ -307,7 +307,7 @@ func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *rec
 	}
 	out.closeAfterAnswer()
 	out.writer.WriteHeader(answer.StatusCode)
-	size, err := p.copyBody(out.writer, answer)
+	size, err := copyBody(out.writer, answer)
 	n.bytes = size
 	if err != nil {
 		n.why = err.Error()
@@ -326,7 +326,7 @@ func (p *Proxy) answer(out *outgoing, answer *http.Response, x *exchange, n *rec
 }
 
 // copyBody copies the body, and flushes what has come before it waits for more.
-func (p *Proxy) copyBody(w http.ResponseWriter, answer *http.Response) (size int64, err error) {
+func copyBody(w http.ResponseWriter, answer *http.Response) (size int64, err error) {
 	if answer.ContentLength == 0 || answer.Body == http.NoBody {
 		_, err = answer.Body.Read(nil)
 		if errors.Is(err, io.EOF) {
@@ -367,13 +367,13 @@ func (p *Proxy) copyBody(w http.ResponseWriter, answer *http.Response) (size int
 }
 
 // switchProtocols connects a client and a cluster that have agreed on another protocol, until one of them ends it.
-func (p *Proxy) switchProtocols(out *outgoing, answer *http.Response, x *exchange, n *record) {
+func (t *tunnels) switchProtocols(out *outgoing, answer *http.Response, x *exchange, n *record) {
 	server := x.upgraded()
 	if out.upgrade == "" || server == nil || !strings.EqualFold(answer.Header.Get("Upgrade"), out.upgrade) {
 		refuse(out.writer, n, http.StatusBadGateway, "the cluster switched to a protocol that nobody asked for")
 		return
 	}
-	n.tunnel = p.tunnels.begin() // before the server forgets the connection
+	n.tunnel = t.begin() // before the server forgets the connection
 	client, buffered, err := http.NewResponseController(out.writer).Hijack()
 	if err != nil {
 		refuse(out.writer, n, http.StatusBadGateway, "the connection cannot be switched")

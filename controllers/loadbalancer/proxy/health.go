@@ -99,7 +99,7 @@ func (p *Proxy) runHealth(ctx context.Context) {
 
 // due reports, by its timeout, whether a check is to begin now. It counts as begun.
 func (t *target) due() time.Duration {
-	now, clock := t.proxy.now(), t.proxy.clock()
+	now, clock := time.Now(), t.proxy.clock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	period, timeout := idlePeriod, checkTimeout
@@ -181,13 +181,13 @@ func (t *target) count(err error) {
 	}
 	t.failing, t.row = !t.failing, 0
 	if !t.failing {
-		t.back, t.ejectedUntil, t.undelivered, t.errors = t.proxy.now(), time.Time{}, 0, 0
+		t.back, t.ejectedUntil, t.undelivered, t.errors = time.Now(), time.Time{}, 0, 0
 	}
 }
 
 // settle forgets what is over. A target whose ejection has ended is back.
 func (t *target) settle() {
-	now := t.proxy.now()
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -213,7 +213,7 @@ func (t *target) delivered(err error, status int) {
 	case t.undelivered+t.errors > 0:
 		t.undelivered, t.errors = 0, 0
 	}
-	now := t.proxy.now()
+	now := time.Now()
 	if bad = bad && !t.failing && !now.Before(t.ejectedUntil); bad {
 		t.ejectedUntil = now.Add(min(ejectFor<<min(t.ejections, 8), ejectMost))
 		t.ejections++

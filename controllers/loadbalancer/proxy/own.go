@@ -82,7 +82,7 @@ func (p *Proxy) Own() (own []plan.Target) {
 }
 
 // observeRefused counts addresses that a pool refuses and did not refuse before, and no more those that it did. Nil is no pool.
-func (p *Proxy) observeRefused(was, next *pool) {
+func observeRefused(was, next *pool) {
 	for _, one := range []struct {
 		*pool
 		add float64

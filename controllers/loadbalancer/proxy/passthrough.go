@@ -85,7 +85,7 @@ func (s *Server) passOn(c net.Conn, hello *helloConn) {
 	one.set(c)
 	_ = c.SetDeadline(time.Time{}) // fails only for what is closed
 	if client, from, ok := clientConn(c); ok {
-		n := &streamRecord{began: s.proxy.now(), client: from, pool: hello.to.Pool, host: hello.host, ingress: hello.to.Ingress}
+		n := &streamRecord{began: time.Now(), client: from, pool: hello.to.Pool, host: hello.host, ingress: hello.to.Ingress}
 		s.proxy.passStream(client, n, &hello.clientHello, s.idle)
 	}
 }

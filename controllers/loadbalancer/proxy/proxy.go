@@ -98,8 +98,6 @@ func (p *Proxy) Run(ctx context.Context) {
 	p.runHealth(ctx)
 }
 
-func (p *Proxy) now() time.Time { return time.Now() }
-
 // clock is in nanoseconds since the proxy was made.
 func (p *Proxy) clock() int64 { return int64(time.Since(p.started)) }
 
@@ -139,7 +137,7 @@ func (p *Proxy) DropPool(id plan.PoolID) {
 	if v, ok := p.pools.LoadAndDelete(id); ok {
 		delete(p.inputs, id)
 		p.release(v.(*pool))
-		p.observeRefused(v.(*pool), nil)
+		observeRefused(v.(*pool), nil)
 	}
 }
 
@@ -184,14 +182,14 @@ func (p *Proxy) decide(id plan.PoolID) {
 	if !ok {
 		next.budget = newBudget()
 		p.pools.Store(id, next)
-		p.observeRefused(nil, next)
+		observeRefused(nil, next)
 		return
 	}
 	was := before.(*pool)
 	next.budget = was.budget
 	p.pools.Store(id, next)
 	p.release(was)
-	p.observeRefused(was, next)
+	observeRefused(was, next)
 }
 
 // healthOf returns the health of those targets of which something is known. The caller holds the lock.
@@ -200,7 +198,7 @@ func (p *Proxy) healthOf(of plan.Pool) map[plan.Target]plan.Health {
 	for _, part := range of.Parts {
 		t := p.targetFor(part.Target, &of)
 		t.mu.Lock()
-		if h := t.view(p.now()); h != (plan.Health{}) {
+		if h := t.view(time.Now()); h != (plan.Health{}) {
 			if all == nil {
 				all = map[plan.Target]plan.Health{}
 			}
@@ -216,7 +214,7 @@ func (p *Proxy) Health() map[plan.Target]plan.Health {
 	all := map[plan.Target]plan.Health{}
 	for _, t := range p.allTargets() {
 		t.mu.Lock()
-		h := t.view(p.now())
+		h := t.view(time.Now())
 		t.mu.Unlock()
 		if was := all[t.Target]; h.Failing || (h.Ejected || h.Silent) && !was.Failing {
 			all[t.Target] = h
@@ -233,8 +231,8 @@ func (p *Proxy) targetFor(at plan.Target, of *plan.Pool) *target {
 	key := targetKey{Target: at, Protocol: of.Protocol, check: unique.Make(check), proxyProtocol: of.ProxyProtocol, serverName: of.ServerName}
 	t := p.targets[key]
 	if t == nil {
-		t = p.newTarget(key)
-		t.checked = p.now().Add(-time.Duration(rand.Int64N(int64(idlePeriod)))) // checks are spread
+		t = newTarget(p, key)
+		t.checked = time.Now().Add(-time.Duration(rand.Int64N(int64(idlePeriod)))) // checks are spread
 		p.targets[key] = t
 	}
 	return t

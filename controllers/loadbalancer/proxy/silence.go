@@ -58,7 +58,7 @@ func (s *silences) noteEnd(answered bool, took time.Duration, now time.Time) {
 
 // hearEnd ends a connection, on which nothing was said, and waits for the target to end it, too.
 func (t *target) hearEnd(c *net.TCPConn) {
-	began := t.proxy.now()
+	began := time.Now()
 	t.mu.Lock()
 	hopeless := t.isHopeless(began)
 	t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *target) hearEnd(c *net.TCPConn) {
 	_ = c.CloseWrite() // fails only for what is closed
 	_ = c.SetReadDeadline(time.Now().Add(silence))
 	_, err := c.Read(make([]byte, 1))
-	now, answered := t.proxy.now(), !isTimeout(err) // a word of a server that speaks first is as good
+	now, answered := time.Now(), !isTimeout(err) // a word of a server that speaks first is as good
 	t.mu.Lock()
 	before := t.isSilent()
 	if answered || !t.speaks() {

@@ -76,7 +76,7 @@ func (s *Streams) listenAll() {
 	if s.closed {
 		return
 	}
-	s.tried = s.proxy.now()
+	s.tried = time.Now()
 	want := map[uint16]bool{}
 	for _, l := range s.proxy.Table().Listeners() {
 		want[l.Port] = true
@@ -121,7 +121,7 @@ func (s *Streams) listen(at plan.Listener) {
 // retry listens again at ports that somebody else had.
 func (s *Streams) retry() {
 	s.mu.Lock()
-	due := len(s.failed) > 0 && s.proxy.now().Sub(s.tried) > listenAgain
+	due := len(s.failed) > 0 && time.Since(s.tried) > listenAgain
 	s.mu.Unlock()
 	if due {
 		s.listenAll()
@@ -195,7 +195,7 @@ const (
 // serve passes a connection to the port of a Service on until it ends.
 func (s *Streams) serve(c net.Conn, id plan.PoolID) {
 	if client, from, ok := clientConn(c); ok { // or it said nothing that can be believed, as a scanner
-		s.proxy.passStream(client, &streamRecord{began: s.proxy.now(), client: from, pool: id}, nil, s.IdleTimeout)
+		s.proxy.passStream(client, &streamRecord{began: time.Now(), client: from, pool: id}, nil, s.IdleTimeout)
 	}
 }
 

@@ -64,7 +64,7 @@ type target struct {
 	health
 }
 
-func (p *Proxy) newTarget(key targetKey) *target {
+func newTarget(p *Proxy, key targetKey) *target {
 	t := &target{targetKey: key, proxy: p}
 	if (key.Protocol == plan.H2C || key.Protocol == plan.HTTPS) && !key.proxyProtocol {
 		t.transport = t.newTransport(nil)
@@ -123,7 +123,7 @@ func (t *target) transportFor(out *outgoing) *http.Transport {
 			t.transports = slices.Delete(t.transports, 0, 1)
 		}
 	}
-	c.used = t.proxy.now()
+	c.used = time.Now()
 	t.transports = append(t.transports, c)
 	t.mu.Unlock()
 	if dropped != nil {
@@ -134,7 +134,7 @@ func (t *target) transportFor(out *outgoing) *http.Transport {
 
 // takeTransports removes the transports that were not used for too long, or all, and returns them. The caller holds the lock.
 func (t *target) takeTransports(all bool) (old []*clientTransport) {
-	for len(t.transports) > 0 && (all || t.proxy.now().Sub(t.transports[0].used) >= idleTimeout) {
+	for len(t.transports) > 0 && (all || time.Since(t.transports[0].used) >= idleTimeout) {
 		old = append(old, t.transports[0])
 		t.transports = slices.Delete(t.transports, 0, 1)
 	}
@@ -233,7 +233,7 @@ func (t *target) get(of endpoints, certain bool) *conn {
 		c := t.idle[n]
 		t.idle = slices.Delete(t.idle, n, n+1)
 		t.mu.Unlock()
-		since := t.proxy.now().Sub(c.idleSince)
+		since := time.Since(c.idleSince)
 		if since < idleTimeout && (!certain && since < time.Second || c.isOpen()) {
 			c.reused = true
 			return c
@@ -244,7 +244,7 @@ func (t *target) get(of endpoints, certain bool) *conn {
 
 // put keeps a connection for other requests.
 func (t *target) put(c *conn) {
-	c.idleSince = t.proxy.now()
+	c.idleSince = time.Now()
 	spare := c
 	t.mu.Lock()
 	if !t.failing && !t.gone {
@@ -267,7 +267,7 @@ func (t *target) closeIdle(all bool) {
 	t.mu.Lock()
 	keep := t.idle[:0]
 	for _, c := range t.idle {
-		if all || t.proxy.now().Sub(c.idleSince) >= idleTimeout {
+		if all || time.Since(c.idleSince) >= idleTimeout {
 			old = append(old, c)
 		} else {
 			keep = append(keep, c)
