@@ -85,7 +85,7 @@ func TestRequestsAndAnswersPassAsTheyAre(t *testing.T) {
 // target returns the target of a cluster.
 func (b *bed) target(t *testing.T, c *cluster) *target {
 	t.Helper()
-	for _, x := range b.allTargets() {
+	for _, x := range b.pools.allTargets() {
 		if x.Address == c.addr {
 			return x
 		}
@@ -418,7 +418,7 @@ func TestRequestsThatAClusterCannotTake(t *testing.T) {
 		for range ejectAfter {
 			b.do("GET", "/", nil, c.header...)
 		}
-		for _, target := range b.allTargets() {
+		for _, target := range b.pools.allTargets() {
 			if target.mu.Lock(); target.ejections > 0 || target.undelivered > 0 {
 				t.Errorf("%s: %d requests count against %v, and it was ejected %d times", name, target.undelivered, target.Target, target.ejections)
 			}

@@ -101,12 +101,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 		return
 	}
 	n.ingress = route.Ingress
-	v, ok := p.pools.Load(route.Pool)
+	to, ok := p.pools.get(route.Pool)
 	if !ok {
 		no(http.StatusServiceUnavailable, "the Ingress' backend does not exist")
 		return
 	}
-	p.forward(v.(*pool), newOutgoing(w, r, n.client, host, p.isTrusted(n.client)), n)
+	p.forward(to, newOutgoing(w, r, n.client, host, p.isTrusted(n.client)), n)
 }
 
 // sameCertificate reports whether a connection for a server name may ask for a host.
@@ -241,16 +241,9 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 		if !again {
 			break
 		}
-		p.refresh(&o)
+		p.pools.refresh(&o)
 	}
 	giveUp(out, last, n)
-}
-
-// refresh takes the pool as it is now: it may have changed because of what just happened.
-func (p *Proxy) refresh(o **pool) {
-	if v, ok := p.pools.Load((*o).id); ok {
-		*o = v.(*pool)
-	}
 }
 
 // statusClientGone is noted for requests whose client has left, as nginx does.

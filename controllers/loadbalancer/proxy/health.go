@@ -67,7 +67,7 @@ func (h *health) view(now time.Time) plan.Health {
 
 // runHealth looks at what is due until ctx ends.
 func (p *Proxy) runHealth(ctx context.Context) {
-	p.lookAtOwn()
+	p.pools.lookAtOwn()
 	slots := make(chan struct{}, maxChecks)
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
@@ -78,7 +78,7 @@ func (p *Proxy) runHealth(ctx context.Context) {
 		case <-ticks.C:
 		}
 		second := n%int(time.Second/tick) == 0
-		for _, t := range p.allTargets() {
+		for _, t := range p.pools.allTargets() {
 			if second {
 				t.closeIdle(false)
 				t.settle()
@@ -88,8 +88,8 @@ func (p *Proxy) runHealth(ctx context.Context) {
 			}
 		}
 		if second {
-			p.lookAtOwn()
-			p.recompute()
+			p.pools.lookAtOwn()
+			p.pools.decideMoving()
 			if s := p.streams.Load(); s != nil {
 				s.retry()
 			}

@@ -64,14 +64,14 @@ func observeRequest(n *record) {
 	durations.WithLabelValues(n.ingress).Observe(time.Since(n.began).Seconds())
 }
 
-// observeStream counts a connection that has ended, and logs it.
-func (p *Proxy) observeStream(n *streamRecord) {
+// observeStream counts a connection that has ended, and logs it if there is a log.
+func observeStream(n *streamRecord, log *accessLog) {
 	service := n.service()
 	streamsTotal.WithLabelValues(service, n.cluster, n.result).Inc()
 	streamBytes.WithLabelValues(service, n.cluster, "sent").Add(float64(n.sent))
 	streamBytes.WithLabelValues(service, n.cluster, "received").Add(float64(n.received))
-	if p.log != nil {
-		p.log.add(func(b []byte) []byte { return appendStream(b, n) })
+	if log != nil {
+		log.add(func(b []byte) []byte { return appendStream(b, n) })
 	}
 }
 

@@ -30,23 +30,23 @@ func LocalAddresses(but []netip.Prefix) (map[netip.Addr]bool, error) {
 }
 
 // lookAtOwn looks which addresses this machine has, and decides all pools again if they have changed: one may have moved here.
-func (p *Proxy) lookAtOwn() {
-	if p.OwnAddresses == nil {
+func (o *pools) lookAtOwn() {
+	if o.readOwn == nil {
 		return
 	}
-	own, err := p.OwnAddresses()
+	own, err := o.readOwn()
 	if err != nil {
 		klog.ErrorS(err, "Cannot read the addresses of this machine, keeping those before")
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if maps.Equal(own, p.own) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if maps.Equal(own, o.own) {
 		return
 	}
-	p.own = own
-	for id := range p.inputs {
-		p.decide(id)
+	o.own = own
+	for id := range o.inputs {
+		o.decide(id)
 	}
 }
 
@@ -54,22 +54,22 @@ func (p *Proxy) lookAtOwn() {
 var errOwn = errors.New("it is an address of the load balancer's own machine")
 
 // refuseOwn returns an error for a connection to this machine: its address came here a moment ago. Both ends of such a connection have the same address.
-func (p *Proxy) refuseOwn(c net.Conn, at netip.Addr) error {
-	if p.OwnAddresses == nil || addrOf(c.LocalAddr()) != at.Unmap() {
+func (o *pools) refuseOwn(c net.Conn, at netip.Addr) error {
+	if o.readOwn == nil || addrOf(c.LocalAddr()) != at.Unmap() {
 		return nil
 	}
-	p.lookAtOwn()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.own[v1beta1.EmbeddedIPv4(at)] {
+	o.lookAtOwn()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.own[v1beta1.EmbeddedIPv4(at)] {
 		return errOwn
 	}
 	return nil
 }
 
-// Own returns the addresses of this machine that clusters say to be their load balancers.
-func (p *Proxy) Own() (own []plan.Target) {
-	p.pools.Range(func(_, v any) bool {
+// refusedOwn returns the addresses of this machine that clusters say to be their load balancers.
+func (o *pools) refusedOwn() (own []plan.Target) {
+	o.current.Range(func(_, v any) bool {
 		for _, r := range v.(*pool).refused {
 			if r.Own {
 				own = append(own, r.Target)

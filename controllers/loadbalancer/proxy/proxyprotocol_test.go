@@ -142,7 +142,7 @@ func TestConnectionsOfManyClientsAreBounded(t *testing.T) {
 		for range maxIdle + 20 {
 			askInTurn(t, b, netip.MustParseAddr("127.0.0.20"), 1)
 		}
-		for _, target := range b.allTargets() {
+		for _, target := range b.pools.allTargets() {
 			target.mu.Lock()
 			if idle, transports := len(target.idle), len(target.transports); idle > maxIdle || transports > maxIdle || idle+transports < maxIdle {
 				t.Errorf("%s: %d idle connections, and %d clients' transports are kept", appProtocol, idle, transports)

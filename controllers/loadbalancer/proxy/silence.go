@@ -79,7 +79,7 @@ func (t *target) hearEnd(c *net.TCPConn) {
 	if before == after {
 		return
 	}
-	t.proxy.decideOf(t)
+	t.proxy.pools.decideOf(t)
 	why := ""
 	if after {
 		why = "it takes connections, and says nothing"

@@ -201,7 +201,7 @@ func (s *Streams) serve(c net.Conn, id plan.PoolID) {
 
 // passStream passes a connection on until it ends. hello is what the client has said already; nil: nothing.
 func (p *Proxy) passStream(client *boundedConn, n *streamRecord, hello *clientHello, idle time.Duration) {
-	defer p.observeStream(n)
+	defer observeStream(n, p.log)
 	server, t, err := p.connect(client, n, hello)
 	if err != nil {
 		n.result, n.why = streamUnreachable, err.Error()
@@ -234,11 +234,11 @@ var errNoCluster = errors.New("no cluster has an address that serves")
 // connect connects to a cluster, or to the next one if that takes no connection. Nothing of the client's has been sent before, so no try is too much. If
 // the client has said hello, one cluster more is tried when the first that got it does not answer.
 func (p *Proxy) connect(client *boundedConn, n *streamRecord, hello *clientHello) (*countedConn, *target, error) {
-	v, ok := p.pools.Load(n.pool)
+	o, ok := p.pools.get(n.pool)
 	if !ok {
 		return nil, nil, errNoCluster
 	}
-	o, last, greeted := v.(*pool), errNoCluster, 0
+	last, greeted := errNoCluster, 0
 	o.budget.earn()
 	var tried []*target
 	for n.tries < maxStreamTries && (greeted == 0 || greeted == 1 && !hello.early) {
@@ -261,7 +261,7 @@ func (p *Proxy) connect(client *boundedConn, n *streamRecord, hello *clientHello
 			return server, t, nil
 		}
 		last = err
-		p.refresh(&o)
+		p.pools.refresh(&o)
 	}
 	return nil, nil, last
 }

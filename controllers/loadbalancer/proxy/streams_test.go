@@ -189,7 +189,7 @@ func TestConnectionsArePassedOn(t *testing.T) {
 }
 
 func (b *streamBed) target(at netip.AddrPort) *target {
-	for _, t := range b.allTargets() {
+	for _, t := range b.pools.allTargets() {
 		if t.Address == at {
 			return t
 		}

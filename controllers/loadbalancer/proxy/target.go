@@ -181,7 +181,7 @@ func (t *target) dial(ctx context.Context, keepAlive time.Duration) (*net.TCPCon
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	c, err := d.DialContext(ctx, "tcp", t.Address.String())
 	if err == nil {
-		if err = t.proxy.refuseOwn(c, t.Address.Addr()); err != nil {
+		if err = t.proxy.pools.refuseOwn(c, t.Address.Addr()); err != nil {
 			_ = c.Close() // nothing has been sent
 		}
 	}
