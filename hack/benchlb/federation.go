@@ -116,6 +116,9 @@ func (f *federation) connect(ctx context.Context) error {
 func clusterName(n int) string    { return fmt.Sprint("c", n) }
 func clusterAddress(n int) string { return fmt.Sprint("192.0.2.", n+1) }
 
+// clusterNetwork has the addresses of clusters, all of which are the bench's own.
+const clusterNetwork = "192.0.2.0/24"
+
 // hostName is the n-th host; the first is the one that the load asks for.
 func hostName(n int) string {
 	if n == 0 {

@@ -85,7 +85,7 @@ func serveBackend() error {
 
 // command of federation-lb, which serves what the federation has.
 func (b *bench) command() *exec.Cmd {
-	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "", "--service-bind-address", "127.0.0.1", "--service-ports", fmt.Sprint(streamPort),
+	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "", "--service-bind-address", "127.0.0.1", "--service-ports", fmt.Sprint(streamPort), "--local-targets", clusterNetwork,
 		"--max-connections", fmt.Sprint(2*slowClients), "--max-connections-per-client", fmt.Sprint(2*slowClients), "--drain-delay", "0s", "--drain-timeout", "1s")
 }
 
