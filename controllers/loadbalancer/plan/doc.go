@@ -5,6 +5,14 @@
 // backends. A host belongs to one namespace, that of the first Ingress with it (a DNSNameGrant, or who is known to have it in the
 // federation's zone, goes before that). What other namespaces say of it counts for nothing, so nobody can take over what is served.
 //
+// Tables makes the table that follows another one by a change. It makes those hosts again that the change is about:
+//
+//	an Ingress          the hosts that it has or had; of a wildcard that changes hands, those below it, too
+//	rules without host  all hosts of the namespace get others, and stay as they are otherwise
+//	a Service           the hosts of the Ingresses that name it; the ports of Services, if it is of the load balancers' class
+//	owners of hosts     those that are somebody else's
+//	a DNSNameGrant      all
+//
 // A pool is a port of a federated Service of type LoadBalancer. Its targets are the addresses of the clusters' load balancers, as
 // package servicedns offers them: serving, drained, failing the federation's check, unseen. DecidePool divides new requests among them:
 //

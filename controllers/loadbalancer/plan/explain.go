@@ -101,3 +101,13 @@ func Backends(i *networkingv1.Ingress) map[string]bool {
 	}
 	return names
 }
+
+// namesAny reports whether an Ingress names one of the Services.
+func namesAny(i *networkingv1.Ingress, services map[string]bool) bool {
+	is := func(b *networkingv1.IngressBackend) bool {
+		return b != nil && b.Service != nil && services[b.Service.Name]
+	}
+	return is(i.Spec.DefaultBackend) || slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool {
+		return r.HTTP != nil && slices.ContainsFunc(r.HTTP.Paths, func(p networkingv1.HTTPIngressPath) bool { return is(&p.Backend) })
+	})
+}

@@ -80,30 +80,32 @@ func portError(s *corev1.Service, p corev1.ServicePort, owners map[int32]*corev1
 	return ""
 }
 
-// addListeners adds the ports of Services.
-func (b *tableBuilder) addListeners() {
-	owners := portOwners(b.Services)
-	for key, s := range b.Services {
+// listen returns which pool takes the connections to each port, and why others of Services are not served.
+func listen(services map[string]*corev1.Service, served PortRanges) (listeners map[uint16]PoolID, reasons []Reason) {
+	owners := portOwners(services)
+	listeners = map[uint16]PoolID{}
+	for key, s := range services {
 		if !v1beta1.IsBalancedService(s) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
 			r := Reason{Object: "Service " + key}
-			switch portError(s, p, owners, b.ServicePorts) {
+			switch portError(s, p, owners, served) {
 			case "":
-				b.listeners[uint16(p.Port)] = PoolID{Namespace: s.Namespace, Service: s.Name, Port: p.Port, TCP: true}
+				listeners[uint16(p.Port)] = PoolID{Namespace: s.Namespace, Service: s.Name, Port: p.Port, TCP: true}
 				continue
 			case ProtocolNotServed:
 				r.Message = fmt.Sprintf("port %d is not served: protocol %s: must be TCP", p.Port, p.Protocol)
 			case PortNotServed:
-				r.Message = fmt.Sprintf("port %d is not served: this load balancer serves Services at ports %q only", p.Port, b.ServicePorts)
+				r.Message = fmt.Sprintf("port %d is not served: this load balancer serves Services at ports %q only", p.Port, served)
 			case PortTaken:
 				r.Message = fmt.Sprintf("port %d is not served: another Service has it", p.Port)
 				r.Holder = owners[p.Port].Namespace + "/" + owners[p.Port].Name
 			}
-			b.Reasons = append(b.Reasons, r)
+			reasons = append(reasons, r)
 		}
 	}
+	return listeners, reasons
 }
 
 // Listeners returns the ports at which connections are taken for Services, sorted.

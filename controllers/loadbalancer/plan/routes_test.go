@@ -196,7 +196,7 @@ func TestRoutesAgainstAReference(t *testing.T) {
 
 // slowAnswer reads all rules for each request.
 func slowAnswer(w World, host, path string) string {
-	ingresses := servedIngresses(w.Ingresses)
+	ingresses := slowIngresses(w.Ingresses)
 	entry, own := slowEntry(w, ingresses, host)
 	if own.namespace == "" {
 		return "404"
@@ -219,20 +219,70 @@ func slowAnswer(w World, host, path string) string {
 }
 
 // slowEntry finds the host that serves a name, and whose it is.
-func slowEntry(w World, ingresses []*networkingv1.Ingress, host string) (string, owner) {
-	owners := ownersOf(w, ingresses)
+func slowEntry(w World, ingresses []*networkingv1.Ingress, host string) (string, slowOwner) {
+	owners := slowOwners(w, ingresses)
 	labels := strings.SplitN(host, ".", 2)
 	for _, name := range []string{host, "*." + labels[len(labels)-1], ""} {
 		if o, ok := owners[name]; ok && (name != "*."+host) {
 			return name, o
 		}
 	}
-	return "", owner{}
+	return "", slowOwner{}
+}
+
+// slowIngresses returns those of our class that are not being deleted, the oldest first.
+func slowIngresses(all []*networkingv1.Ingress) (served []*networkingv1.Ingress) {
+	for _, i := range all {
+		if v1beta1.IsBalanced(i) {
+			served = append(served, i)
+		}
+	}
+	slices.SortFunc(served, byAge)
+	return served
+}
+
+// slowOwner is the namespace that has a host.
+type slowOwner struct {
+	namespace string
+	// order is the place of the Ingress that claimed it first, the oldest first.
+	order int
+	// kept: it is known to belong to that namespace, whatever the age of Ingresses.
+	kept bool
+}
+
+// slowOwners decides which namespace has which host. The Ingresses are sorted. A host that is covered by an older wildcard of another
+// namespace is that one's, so that nobody takes a part of what another namespace serves already.
+func slowOwners(w World, ingresses []*networkingv1.Ingress) map[string]slowOwner {
+	owners := map[string]slowOwner{}
+	for order, i := range ingresses {
+		for _, host := range v1beta1.BalancedHosts(i) {
+			if _, taken := owners[host]; taken || !slowGranted(w, i.Namespace, host) || host == anyHost && v1beta1.PassesTLS(i) {
+				continue
+			}
+			keep, kept := w.Kept[host+"."]
+			if kept = kept && slowGranted(w, keep.Namespace, host); kept && keep.Namespace != i.Namespace {
+				continue
+			}
+			owners[host] = slowOwner{namespace: i.Namespace, order: order, kept: kept}
+		}
+	}
+	for host, own := range owners {
+		wild := v1beta1.WildcardOf(host)
+		if over, covered := owners[wild]; covered && wild != "" && over.namespace != own.namespace && over.order < own.order && !own.kept {
+			delete(owners, host)
+		}
+	}
+	return owners
+}
+
+func slowGranted(w World, namespace, host string) bool {
+	_, granted := v1beta1.DNSNameGranted(w.Grants, namespace, strings.TrimPrefix(host, "*."))
+	return granted
 }
 
 // slowPassed finds where TLS for a name is passed on to: by the oldest Ingress that says something about all of the host.
 func slowPassed(w World, host string) string {
-	ingresses := servedIngresses(w.Ingresses)
+	ingresses := slowIngresses(w.Ingresses)
 	entry, own := slowEntry(w, ingresses, host)
 	for _, i := range ingresses {
 		if entry == "" || i.Namespace != own.namespace || !v1beta1.PassesTLS(i) || !slices.Contains(v1beta1.BalancedHosts(i), entry) {
@@ -379,12 +429,18 @@ func FuzzMatch(f *testing.F) {
 
 // BenchmarkRoutes makes the table of a thousand hosts.
 func BenchmarkRoutes(b *testing.B) {
+	w := thousand()
+	for b.Loop() {
+		Routes(w)
+	}
+}
+
+// thousand has so many hosts, each of an Ingress of its own.
+func thousand() World {
 	w := world()
 	for n := range 1000 {
 		host := strings.Repeat("x", n%20) + "h" + string(rune('a'+n%26)) + strings.Repeat("y", n/26) + ".test"
 		w.Ingresses = append(w.Ingresses, ingress("shop/"+host, n, host+" / Prefix a:80", host+" /api Prefix b:80"))
 	}
-	for b.Loop() {
-		Routes(w)
-	}
+	return w
 }

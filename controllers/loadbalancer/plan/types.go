@@ -18,7 +18,7 @@ type Site struct{ Region, Zone string }
 
 // World is everything that Routes decides from.
 type World struct {
-	// Ingresses of any class; those of others are left out.
+	// Ingresses of any class, each once; those of others are left out.
 	Ingresses []*networkingv1.Ingress
 	// Services are the federated ones that backends may name, and those of the load balancers' class, by namespace/name.
 	Services map[string]*corev1.Service

@@ -158,7 +158,9 @@ func TestRequestsThatServersReadInTwoWaysByHTTP2(t *testing.T) {
 		}
 	})
 	service := serviceOf(port, "")
-	table := plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{ingressOf(service, "www.test", "cert"), ingressOf(service, "other.test", "other")}})
+	other := ingressOf(service, "other.test", "other")
+	other.Name = "other"
+	table := plan.Routes(plan.World{Services: map[string]*corev1.Service{"shop/web": service}, Ingresses: []*networkingv1.Ingress{ingressOf(service, "www.test", "cert"), other}})
 	b.SetRoutes(table, map[string]*tls.Certificate{"shop/cert": cert})
 	for _, c := range corpus2 {
 		before := east.seen.Load()
