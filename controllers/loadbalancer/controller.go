@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -58,22 +59,20 @@ type Controller struct {
 	wake    chan struct{}
 
 	// The following belong to the goroutine of Run.
-	world    plan.World
-	byKey    map[string]*networkingv1.Ingress
+	tables   *plan.Tables
 	offers   map[string][]servicednsplan.Offer
 	settings map[string]*v1beta1.DNSSettings
-	table    *plan.Table
+	kept     map[string]servicednsplan.Keep
 	// balancers are the federation's own load balancers, by address.
 	balancers map[netip.Addr]string
-	// names are what checks of pools ask for by TLS.
-	names   map[plan.PoolID]string
-	reasons map[string]bool
+	// left are pools that the proxy had when a pass failed.
+	left []plan.PoolID
 }
 
 // changes are what a pass has to look at.
 type changes struct {
-	// routes: the table has to be made again. certs: a certificate has changed.
-	routes, certs bool
+	// certs: a certificate has changed. grants: a DNSNameGrant has.
+	certs, grants bool
 	// ingresses, services and policies are by namespace/name.
 	ingresses, services, policies map[string]bool
 	// offers are new ones, by namespace/name; offered: they have come once.
@@ -94,8 +93,7 @@ func New(o Options) *Controller {
 		Options: o, ready: make(chan struct{}), wake: make(chan struct{}, 1), changed: newChanges(),
 		services: o.Informers(corev1.SchemeGroupVersion.WithResource("services")), ingresses: o.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses")),
 		policies: o.Informers(v1beta1.PoliciesResource), grants: o.Informers(v1beta1.DNSNameGrantsResource),
-		world: plan.World{Services: map[string]*corev1.Service{}, ServicePorts: o.ServicePorts}, byKey: map[string]*networkingv1.Ingress{}, offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
-		table: plan.Routes(plan.World{}), reasons: map[string]bool{},
+		tables: plan.NewTables(o.ServicePorts), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
 	}
 	c.secrets = newSecrets(o.Kube, func() { c.note(func(s *changes) { s.certs = true }) })
 	return c
@@ -108,7 +106,7 @@ func (c *Controller) Offers(offers map[string][]servicednsplan.Offer) {
 
 // Kept takes the owners of hosts: give it to servicedns.Options.
 func (c *Controller) Kept(kept map[string]servicednsplan.Keep) {
-	c.note(func(s *changes) { s.kept, s.routes = kept, true })
+	c.note(func(s *changes) { s.kept = kept })
 }
 
 // Balancers takes the federation's own load balancers: give it to servicedns.Options.
@@ -169,7 +167,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		s := c.changed
 		c.changed = newChanges()
 		c.mu.Unlock()
-		_ = supervisor.Protect(ctx, "loadbalancer", func() error { c.pass(s); return nil }) // it has logged a panic
+		if !guard(ctx, func() { c.pass(ctx, s) }) {
+			c.startOver(s)
+		}
 		if offered = offered || s.offered; offered && !ready && c.secrets.haveBeenRead() {
 			ready = true
 			close(c.ready)
@@ -195,27 +195,66 @@ func (c *Controller) subscribe() (synced []cache.InformerSynced, err error) {
 	on(c.ingresses, func(s *changes, key string) { s.ingresses[key] = true })
 	on(c.services, func(s *changes, key string) { s.services[key] = true })
 	on(c.policies, func(s *changes, key string) { s.policies[key] = true })
-	on(c.grants, func(s *changes, _ string) { s.routes = true })
+	on(c.grants, func(s *changes, _ string) { s.grants = true })
 	return synced, err
 }
 
+// guard does what may panic over what somebody says, and reports whether it did not. It has logged the panic then.
+func guard(ctx context.Context, do func()) bool {
+	return supervisor.Protect(ctx, "loadbalancer", func() error { do(); return nil }) == nil
+}
+
 // pass brings changes to the proxy: pools before the routes that lead to them.
-func (c *Controller) pass(s changes) {
-	routes := s.routes
-	for key := range s.ingresses {
-		routes = c.readIngress(key) || routes
+func (c *Controller) pass(ctx context.Context, s changes) {
+	change, pools := c.readChanges(ctx, s)
+	before := c.tables.Table()
+	d := c.tables.Change(change)
+	for _, r := range d.Reasons {
+		klog.InfoS("Part of an Ingress or Service is not served", "reason", r.String())
 	}
-	pools := map[string]bool{} // of Services, by namespace/name
+	if d.Secrets {
+		c.secrets.want(c.tables.Secrets())
+	}
+	set := slices.Concat(d.Come, d.Renamed, c.tables.PoolsOf(pools))
+	if s.balancers != nil && !maps.Equal(s.balancers, c.balancers) {
+		c.balancers, set = s.balancers, c.tables.Pools()
+	}
+	c.setPools(ctx, set)
+	if table := c.tables.Table(); table != before || d.Secrets || s.certs {
+		c.Proxy.SetRoutes(table, c.secrets.certificates())
+	}
+	for _, id := range slices.Concat(d.Gone, c.left) {
+		if !c.tables.HasPool(id) {
+			c.Proxy.DropPool(id)
+		}
+	}
+	c.left = nil
+}
+
+// readChanges reads what has changed. It returns what that is for tables, and the Services whose pools are to be decided again, by namespace/name.
+func (c *Controller) readChanges(ctx context.Context, s changes) (change plan.Change, pools map[string]bool) {
+	change = plan.Change{Ingresses: map[string]*networkingv1.Ingress{}, Services: map[string]*corev1.Service{}, Kept: s.kept}
+	pools = map[string]bool{}
+	for key := range s.ingresses {
+		guard(ctx, func() {
+			if i := c.readIngress(key); !isSameIngress(c.tables.Ingress(key), i) {
+				change.Ingresses[key] = i
+			}
+		})
+	}
 	for key := range s.services {
-		portsChanged, changed := c.readService(key)
-		routes = routes || portsChanged
-		pools[key] = pools[key] || changed
+		guard(ctx, func() {
+			if is := c.readService(key); !apiequality.Semantic.DeepEqual(c.tables.Service(key), is) {
+				change.Services[key], pools[key] = is, true
+			}
+			pools[key] = c.readSettings(key) || pools[key]
+		})
 	}
 	for policy := range s.policies {
 		namespace, _, _ := strings.Cut(policy, "/")
-		for key := range c.world.Services {
+		for key := range c.tables.Services() {
 			if strings.HasPrefix(key, namespace+"/") {
-				pools[key] = c.readSettings(key) || pools[key]
+				guard(ctx, func() { pools[key] = c.readSettings(key) || pools[key] })
 			}
 		}
 	}
@@ -226,106 +265,83 @@ func (c *Controller) pass(s changes) {
 		}
 	}
 	if s.kept != nil {
-		c.world.Kept = s.kept
+		c.kept = s.kept
 	}
-	if routes {
-		c.world.Ingresses = slices.Collect(maps.Values(c.byKey))
-		c.world.Grants = c.readGrants()
-		c.table = plan.Routes(c.world)
-		c.secrets.want(c.table.Secrets())
-		c.logReasons()
+	if s.grants {
+		change.Grants = new(c.readGrants())
 	}
-	if s.balancers != nil && !maps.Equal(s.balancers, c.balancers) {
-		c.balancers = s.balancers
-		for id := range c.table.Pools() {
-			pools[id.Key()] = true
+	return change, pools
+}
+
+// setPools has pools decided from what is known now. One that cannot be decided stays as it was.
+func (c *Controller) setPools(ctx context.Context, ids []plan.PoolID) {
+	done := make(map[plan.PoolID]bool, len(ids))
+	for _, id := range ids {
+		if done[id] {
+			continue
 		}
-	}
-	c.setPools(pools, routes)
-	if routes || s.certs {
-		c.Proxy.SetRoutes(c.table, c.secrets.certificates())
-	}
-	if routes {
-		c.dropPools()
+		done[id] = true
+		key := id.Key()
+		guard(ctx, func() {
+			c.Proxy.SetPool(plan.PoolInput{
+				ID: id, Site: c.Site, Service: c.tables.Service(key), ServerName: c.tables.ServerName(id), Offers: c.offers[key], Settings: c.settings[key], Balancers: c.balancers,
+			})
+		})
 	}
 }
 
-// setPools sets the pools of the Services, and where the table is new those that the proxy does not have.
-func (c *Controller) setPools(of map[string]bool, all bool) {
-	have := map[plan.PoolID]bool{}
-	if all {
-		for _, id := range c.Proxy.Pools() {
-			have[id] = true
-		}
+// startOver has the next pass read all, and what the one that failed did not come to. Until then the proxy has what it had.
+func (c *Controller) startOver(failed changes) {
+	c.tables, c.left = plan.NewTables(c.ServicePorts), c.Proxy.Pools()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := &c.changed
+	for _, key := range c.ingresses.GetStore().ListKeys() {
+		next.ingresses[key] = true
 	}
-	before := c.names
-	if all {
-		c.names = c.table.ServerNames()
+	for _, key := range c.services.GetStore().ListKeys() {
+		next.services[key] = true
 	}
-	for id := range c.table.Pools() {
-		if name := c.names[id]; of[id.Key()] || all && (!have[id] || name != before[id]) {
-			c.Proxy.SetPool(plan.PoolInput{ID: id, Site: c.Site, Service: c.world.Services[id.Key()], ServerName: name, Offers: c.offers[id.Key()], Settings: c.settings[id.Key()], Balancers: c.balancers})
-		}
+	maps.Copy(failed.offers, next.offers)
+	next.offers, next.grants = failed.offers, true
+	if next.kept == nil {
+		next.kept = c.kept
 	}
-}
-
-// dropPools drops the pools that no route leads to any more.
-func (c *Controller) dropPools() {
-	wanted := c.table.Pools()
-	for _, id := range c.Proxy.Pools() {
-		if !wanted[id] {
-			c.Proxy.DropPool(id)
-		}
+	if next.balancers == nil {
+		next.balancers = failed.balancers
 	}
 }
 
-// logReasons logs what has become wrong with Ingresses and Services.
-func (c *Controller) logReasons() {
-	now := map[string]bool{}
-	for _, r := range c.table.Reasons {
-		text := r.String()
-		if now[text] = true; !c.reasons[text] {
-			klog.InfoS("Part of an Ingress or Service is not served", "reason", text)
-		}
-	}
-	c.reasons = now
-}
-
-// readIngress reads an Ingress, and reports whether the table may change.
-func (c *Controller) readIngress(key string) bool {
-	was := c.byKey[key]
+// readIngress reads an Ingress; nil if it is none that is served.
+func (c *Controller) readIngress(key string) *networkingv1.Ingress {
 	is := &networkingv1.Ingress{}
 	if !read(c.ingresses, key, is) || !v1beta1.IsBalanced(is) {
-		delete(c.byKey, key)
-		return was != nil
+		return nil
 	}
 	is.ObjectMeta, is.Status = slimMeta(&is.ObjectMeta), networkingv1.IngressStatus{}
-	c.byKey[key] = is
-	return was == nil || was.UID != is.UID || was.Generation != is.Generation || v1beta1.IsBalanced(was) != v1beta1.IsBalanced(is) || v1beta1.PassesTLS(was) != v1beta1.PassesTLS(is)
+	return is
 }
 
-// readService reads a Service. Those without load balancers are kept too: the table says why they are no backends.
-func (c *Controller) readService(key string) (portsChanged, changed bool) {
-	was := c.world.Services[key]
+// isSameIngress reports whether two states of an Ingress say the same; nil is for none.
+func isSameIngress(a, b *networkingv1.Ingress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.Generation == b.Generation && v1beta1.PassesTLS(a) == v1beta1.PassesTLS(b)
+}
+
+// readService reads what matters of a Service; nil if there is none. Those without load balancers are read too: the table says why they are no backends.
+func (c *Controller) readService(key string) *corev1.Service {
 	is := &corev1.Service{}
 	if !read(c.services, key, is) {
-		delete(c.world.Services, key)
 		delete(c.settings, key)
-		return was != nil, was != nil
+		return nil
 	}
 	slim := &corev1.Service{ObjectMeta: slimMeta(&is.ObjectMeta), Spec: corev1.ServiceSpec{Type: is.Spec.Type, LoadBalancerClass: is.Spec.LoadBalancerClass, Ports: is.Spec.Ports}}
 	if v1beta1.IsBalancedService(is) {
 		slim.Status.LoadBalancer = is.Status.LoadBalancer
 	}
-	is = slim
-	c.world.Services[key] = is
-	settings := c.readSettings(key)
-	if was == nil {
-		return true, true
-	}
-	portsChanged = was.UID != is.UID || !apiequality.Semantic.DeepEqual(was.Spec, is.Spec) || v1beta1.IsBalancedService(was) != v1beta1.IsBalancedService(is) ||
-		!apiequality.Semantic.DeepEqual(was.Status.LoadBalancer, is.Status.LoadBalancer) // which says who has a port
-	return portsChanged, portsChanged || settings || !maps.Equal(was.Annotations, is.Annotations)
+	return slim
 }
 
 // slimMeta is what is kept of the metadata of many objects.
@@ -360,7 +376,7 @@ func (c *Controller) readSettings(key string) bool {
 	}
 	was := c.settings[key]
 	c.settings[key] = o.Settings
-	return was != o.Settings && !sameSettings(was, o.Settings)
+	return !reflect.DeepEqual(was, o.Settings)
 }
 
 func (c *Controller) readGrants() (all []*v1beta1.DNSNameGrant) {

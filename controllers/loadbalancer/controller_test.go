@@ -48,6 +48,8 @@ type proxy struct {
 	certs map[string]*tls.Certificate
 	pools map[plan.PoolID]plan.PoolInput
 	sets  int
+	// fails has the next SetPool panic.
+	fails bool
 }
 
 func (p *proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) {
@@ -64,6 +66,10 @@ func (p *proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) 
 func (p *proxy) SetPool(in plan.PoolInput) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.fails {
+		p.fails = false
+		panic("a pool that cannot be decided")
+	}
 	p.pools[in.ID] = in
 	p.sets++
 }
@@ -297,6 +303,28 @@ func TestWhatDoesNotMatterIsNotPlannedAgain(t *testing.T) {
 	if s.sets > before+1 || s.table != table {
 		t.Errorf("%d pools were set for one that changed; the table is new: %t", s.sets-before, s.table != table)
 	}
+}
+
+// TestAPassThatFailsIsMadeGoodByTheNext: nothing is lost of what came with it, and until then what was served is served.
+func TestAPassThatFailsIsMadeGoodByTheNext(t *testing.T) {
+	s := start(t, service(t, "web", "All"), service(t, "api", "All"), ingress(t, "web", "www.test", "web", 1), ingress(t, "old", "old.test", "api", 1))
+	s.controller.Offers(map[string][]servicednsplan.Offer{"shop/web": offers("east-a"), "shop/api": offers("west-a")})
+	s.controller.Kept(map[string]servicednsplan.Keep{"old.test.": {Namespace: "bank"}})
+	s.becomes("hosts www.test\npool shop/web:80 east-a All")
+	s.mu.Lock()
+	s.fails = true
+	s.mu.Unlock()
+	if _, err := s.dynamic.Resource(ingresses).Namespace("shop").Update(t.Context(), ingress(t, "web", "www.test", "api", 2), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for failed := false; !failed; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		failed = !s.fails
+		s.mu.Unlock()
+	}
+	s.becomes("hosts www.test\npool shop/web:80 east-a All")
+	s.controller.Offers(map[string][]servicednsplan.Offer{"shop/other": offers("east-a")})
+	s.becomes("hosts www.test\npool shop/api:80 west-a All")
 }
 
 // TestCertificatesAreKeptWhileTheyCannotBeRead, or are wrong; new ones are taken.

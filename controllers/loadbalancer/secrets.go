@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/supervisor"
 )
 
@@ -34,9 +31,11 @@ type secrets struct {
 	due     chan struct{}
 
 	mu     sync.Mutex
-	wanted []string
+	wanted map[string]bool
 	// known are by namespace/name; one whose read failed keeps what it had.
 	known map[string]certificate
+	// usable are those of known that could be read. It is made when it is asked for, and nobody changes it then.
+	usable map[string]*tls.Certificate
 	// read: all that were wanted have been read, or refused, once.
 	read bool
 }
@@ -56,12 +55,12 @@ func newSecrets(kube kubernetes.Interface, changed func()) *secrets {
 func (s *secrets) want(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Equal(names, s.wanted) {
-		return
+	s.wanted = make(map[string]bool, len(names))
+	for _, name := range names {
+		s.wanted[name] = true
 	}
-	s.wanted = names
-	s.read = len(names) == 0
-	maps.DeleteFunc(s.known, func(name string, _ certificate) bool { return !slices.Contains(names, name) })
+	s.read, s.usable = len(names) == 0, nil
+	maps.DeleteFunc(s.known, func(name string, _ certificate) bool { return !s.wanted[name] })
 	select {
 	case s.due <- struct{}{}:
 	default:
@@ -75,17 +74,19 @@ func (s *secrets) haveBeenRead() bool {
 	return s.read || len(s.wanted) == 0
 }
 
-// certificates returns those that could be read.
+// certificates returns those that could be read. Nobody changes the map.
 func (s *secrets) certificates() map[string]*tls.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make(map[string]*tls.Certificate, len(s.known))
-	for name, c := range s.known {
-		if c.tls != nil {
-			all[name] = c.tls
+	if s.usable == nil {
+		s.usable = make(map[string]*tls.Certificate, len(s.known))
+		for name, c := range s.known {
+			if c.tls != nil {
+				s.usable[name] = c.tls
+			}
 		}
 	}
-	return all
+	return s.usable
 }
 
 // run reads what is wanted, new ones at once and all each minute, until ctx ends.
@@ -108,7 +109,7 @@ func (s *secrets) run(ctx context.Context) {
 func (s *secrets) readAll(ctx context.Context, unknown bool) {
 	s.mu.Lock()
 	var names []string
-	for _, name := range s.wanted {
+	for name := range s.wanted {
 		if _, known := s.known[name]; !known || !unknown {
 			names = append(names, name)
 		}
@@ -154,8 +155,11 @@ func (s *secrets) readOne(ctx context.Context, name string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.wanted, name) {
+	if s.wanted[name] {
 		s.known[name] = is
+		if is.tls != was.tls {
+			s.usable = nil
+		}
 	}
 }
 
@@ -170,5 +174,3 @@ func parseCertificate(s *corev1.Secret) (*tls.Certificate, error) {
 	}
 	return &c, nil
 }
-
-func sameSettings(a, b *v1beta1.DNSSettings) bool { return reflect.DeepEqual(a, b) }
