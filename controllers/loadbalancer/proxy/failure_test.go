@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // lockedBuffer is a buffer that several goroutines use.
@@ -29,6 +31,40 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// TestATargetThatIsGoneCountsAsFailingNoMore: nobody checks it any more, so the metric would say so for ever.
+func TestATargetThatIsGoneCountsAsFailingNoMore(t *testing.T) {
+	RegisterMetrics()
+	port := freePort(t)
+	c := newCluster(t, "gone-a", 9, port)
+	b := newBed(t, Options{}, ListenOptions{}, serviceOf(port, ""), c)
+	counted := func() float64 {
+		all, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range all {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == "federation_lb_targets_failing" && m.GetLabel()[0].GetValue() == c.name {
+					return m.GetGauge().GetValue()
+				}
+			}
+		}
+		return 0
+	}
+	_ = c.server.Close()
+	_, _, _ = b.do("GET", "/", nil) // so that it is checked soon
+	eventually(t, func() string {
+		if n := counted(); n != 1 {
+			return fmt.Sprintf("%v addresses fail, want the one", n)
+		}
+		return ""
+	})
+	b.DropPool(b.id)
+	if n := counted(); n != 0 {
+		t.Errorf("%v addresses fail of a cluster that has none any more", n)
+	}
 }
 
 // TestAClusterThatRefusesCostsNoRequest: it is tried again elsewhere, then not asked any more, and gets its share back slowly.

@@ -147,7 +147,7 @@ func (t *target) record(err error, counts bool) {
 	t.mu.Lock()
 	t.checking--
 	before := t.failing
-	if counts {
+	if counts && !t.gone {
 		t.count(err)
 	}
 	changed := t.failing != before

@@ -185,7 +185,11 @@ func (o *pools) release(was *pool) {
 		delete(o.targets, t.targetKey)
 		t.mu.Lock()
 		t.gone = true
+		failing := t.failing
 		t.mu.Unlock()
+		if failing {
+			observeOut(t.Cluster, false)
+		}
 		t.closeIdle(true)
 	}
 }
