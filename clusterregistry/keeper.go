@@ -38,6 +38,7 @@ type keeper struct {
 	penalty     penalty
 	barrier     barrier // of a drill
 	probed      atomic.Pointer[Probe]
+	observed    observed
 	heartbeats  heartbeats
 	blackhole   blackhole
 	behind      behindBarrier
@@ -88,7 +89,7 @@ func (k *keeper) run(ctx context.Context) {
 		verdict := health.Judge(k.state, evidence, k.registry.options.Policy, time.Now())
 		k.state = verdict.State
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
-		observeState(k.cluster.known, k.state.Ready(), verdict.Transition)
+		k.observed.observe(k.cluster.known, k.state.Ready(), verdict.Transition)
 		k.connect(ctx)
 		k.state.Heartbeats, k.state.Agent = k.heartbeats.condition(k.state.Ready()), k.agentCondition()
 		k.report(ctx, verdict)
@@ -107,9 +108,11 @@ func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next tim
 	case <-timer.C:
 	case <-k.wake:
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Until(begin.Add(healthCheckGap))):
+	if left := time.Until(begin.Add(healthCheckGap)); left > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(left):
+		}
 	}
 }
 

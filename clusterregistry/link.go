@@ -185,6 +185,7 @@ func (l *link) get(ctx context.Context, by *http.Client, path string) (int, stri
 	if err != nil {
 		return 0, "", err
 	}
+	req.Header.Set("User-Agent", UserAgent) // here, or the request is copied to set it
 	resp, err := by.Do(req)
 	if err != nil {
 		return 0, "", err

@@ -40,6 +40,20 @@ func observeHealthCheck(cluster string, begin time.Time) {
 	healthCheckSeconds.WithLabelValues(cluster).Observe(time.Since(begin).Seconds())
 }
 
+// observed is what the metrics of a cluster say.
+type observed struct {
+	of    *v1beta1.Cluster
+	ready bool
+}
+
+// observe brings the metrics up to date. Of a cluster that is as it was, which is said each second, it does nothing.
+func (o *observed) observe(c *v1beta1.Cluster, ready bool, transition *v1beta1.ClusterCondition) {
+	if is := (observed{c, ready}); *o != is || transition != nil {
+		*o = is
+		observeState(c, ready, transition)
+	}
+}
+
 func observeState(c *v1beta1.Cluster, ready bool, transition *v1beta1.ClusterCondition) {
 	gauge := 0.0
 	if ready {

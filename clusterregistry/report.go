@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/health"
 )
 
@@ -24,6 +25,9 @@ func (k *keeper) report(ctx context.Context, v health.Verdict) {
 	if t := v.Transition; t != nil {
 		k.cluster.event(t)
 		klog.FromContext(ctx).Info("Cluster changed", "ready", t.Status, "reason", t.Reason, "message", t.Message)
+	}
+	if _, _, news := k.news(); !news {
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -50,9 +54,8 @@ const reportTries = 3
 // writeState writes what is known of the cluster where the Cluster's status differs, and the time of the first good check with another address or
 // credential: whoever changed them waits for that.
 func (k *keeper) writeState(ctx context.Context) error {
-	status, changed := health.Report(k.cluster.known.Status, k.cluster.known.Spec.Topology, k.state, k.inventory.Load())
-	confirms := k.unconfirmed && k.state.Failures == 0 && health.CheckedLater(status, k.cluster.known.Status)
-	if !changed && !confirms {
+	status, confirms, news := k.news()
+	if !news {
 		return nil
 	}
 	was := k.cluster.known.Status.UID
@@ -64,6 +67,13 @@ func (k *keeper) writeState(ctx context.Context) error {
 		k.cluster.reportReplaced(was, status.UID)
 	}
 	return err
+}
+
+// news returns what the Cluster's status is to be, whether that confirms what people have changed, and whether it has to be written.
+func (k *keeper) news() (status v1beta1.ClusterStatus, confirms, news bool) {
+	status, changed := health.Report(k.cluster.known.Status, k.cluster.known.Spec.Topology, k.state, k.inventory.Load())
+	confirms = k.unconfirmed && k.state.Failures == 0 && health.CheckedLater(status, k.cluster.known.Status)
+	return status, confirms, changed || confirms
 }
 
 func (r *Registry) reports() bool { return r.options.Report == nil || r.options.Report() }
