@@ -80,8 +80,10 @@ func TestScaledBy(t *testing.T) {
 		"something else by it":      {[]metav1.ManagedFieldsEntry{entry("operator", "scale", `{"f:status":{}}`)}, ""},
 		"fields that are not there": {[]metav1.ManagedFieldsEntry{entry("operator", "scale", "")}, ""},
 	} {
-		if got := ScaledBy(&metav1.ObjectMeta{ManagedFields: c.entries}); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetManagedFields(c.entries)
+		if got, also := ScaledBy(&metav1.ObjectMeta{ManagedFields: c.entries}), ScaledBy(u); got != c.want || also != c.want {
+			t.Errorf("%s: %q, and %q of an unstructured object, want %q", name, got, also, c.want)
 		}
 	}
 }
