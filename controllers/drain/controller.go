@@ -74,6 +74,9 @@ func New(o Options) (*Controller, error) {
 	}
 	clusters := o.Informers(v1beta1.ClustersResource)
 	enqueue := func(obj any) {
+		if u, ok := obj.(*unstructured.Unstructured); ok && !mayConcern(u) {
+			return
+		}
 		if cluster := clusterOf(obj); cluster != nil && plan.Concerns(cluster) {
 			c.queue.Add(cluster.Name)
 		}

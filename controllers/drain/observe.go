@@ -73,6 +73,13 @@ func clusterOf(obj any) *v1beta1.Cluster {
 	return c
 }
 
+// mayConcern reports whether a Cluster has anything of a drain: most have nothing, and to read one takes long.
+func mayConcern(u *unstructured.Unstructured) bool {
+	_, wanted, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "drain")
+	_, told, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "drain")
+	return wanted || told || u.GetAnnotations()[v1beta1.DrainAnnotation] != ""
+}
+
 // observe sees what the next step of a drain depends on.
 func (c *Controller) observe(ctx context.Context, cluster *v1beta1.Cluster) (w plan.World, err error) {
 	w = plan.World{Steady: c.remembered(cluster.Name)}

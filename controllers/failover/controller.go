@@ -59,6 +59,14 @@ type Controller struct {
 
 	// written has the Clusters as our last writes left them, until the cache catches up. Only Run uses it.
 	written map[string]written
+	// read has the Clusters as they were last read, by name. Only Run uses it.
+	read map[string]read
+}
+
+// read is a Cluster, and what it was read from.
+type read struct {
+	from    *unstructured.Unstructured
+	cluster *v1beta1.Cluster
 }
 
 // written is an object as our write left it.
@@ -167,9 +175,11 @@ func (c *Controller) reconcile(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-// latestClusters returns the Clusters from the cache or, where it is stale, as our last write left them.
+// latestClusters returns the Clusters from the cache or, where it is stale, as our last write left them. They must not be changed: each version is
+// read once.
 func (c *Controller) latestClusters() (out []*v1beta1.Cluster) {
-	seen := map[string]bool{}
+	seen, before := map[string]bool{}, c.read
+	c.read = map[string]read{}
 	for _, obj := range c.clusters.GetStore().List() {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -181,12 +191,16 @@ func (c *Controller) latestClusters() (out []*v1beta1.Cluster) {
 		} else {
 			delete(c.written, u.GetName())
 		}
-		cluster := &v1beta1.Cluster{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cluster); err != nil {
-			klog.Background().Error(err, "Cannot read the Cluster: its phase stays", "cluster", u.GetName())
-			continue
+		is := before[u.GetName()]
+		if is.from != u {
+			is = read{u, &v1beta1.Cluster{}}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, is.cluster); err != nil {
+				klog.Background().Error(err, "Cannot read the Cluster: its phase stays", "cluster", u.GetName())
+				continue
+			}
 		}
-		out = append(out, cluster)
+		c.read[u.GetName()] = is
+		out = append(out, is.cluster)
 	}
 	for name := range c.written {
 		if !seen[name] {

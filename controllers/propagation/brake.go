@@ -51,6 +51,16 @@ func (b *brake) lock(ctx context.Context) error {
 
 func (b *brake) unlock() { <-b.turn }
 
+// holds reports whether any copy is held.
+func (b *brake) holds(ctx context.Context) (bool, error) {
+	if err := b.lock(ctx); err != nil {
+		return false, err
+	}
+	defer b.unlock()
+	n, _, _, _ := b.Held(0)
+	return n > 0, nil
+}
+
 // waiting is a copy that is not deleted yet.
 type waiting struct {
 	key
@@ -173,8 +183,9 @@ func (d *deletions) eachCopy(ctx context.Context, m *member, k *plan.Kind, do fu
 
 // watchBrake releases approved copies, judges held ones again, and updates the Cluster's status, until ctx is done.
 func (d *deletions) watchBrake(ctx context.Context, m *member) {
+	silent := ""
 	for ctx.Err() == nil {
-		if err := d.reviewHeld(ctx, m); err != nil && ctx.Err() == nil {
+		if err := d.reviewHeld(ctx, m, &silent); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to update pending deletions", "cluster", m.Name)
 		}
 		select {
@@ -185,10 +196,16 @@ func (d *deletions) watchBrake(ctx context.Context, m *member) {
 	}
 }
 
-func (d *deletions) reviewHeld(ctx context.Context, m *member) error {
+// reviewHeld judges what is held again, and writes it. silent is the version of the Cluster that says that nothing is held: it is not decoded again.
+func (d *deletions) reviewHeld(ctx context.Context, m *member, silent *string) error {
 	obj, exists, err := d.Informers(v1beta1.ClustersResource).GetStore().GetByKey(m.Name)
 	if err != nil || !exists {
 		return err
+	}
+	if version := held.About(obj).GetResourceVersion(); version == *silent {
+		if holds, err := m.brake.holds(ctx); err != nil || !holds {
+			return err
+		}
 	}
 	cluster := &v1beta1.Cluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object(obj).Object, cluster); err != nil {
@@ -201,6 +218,9 @@ func (d *deletions) reviewHeld(ctx context.Context, m *member) error {
 		return err
 	}
 	if reflect.DeepEqual(now, d.saidHeld(cluster)) {
+		if now == nil {
+			*silent = cluster.ResourceVersion
+		}
 		return nil
 	}
 	return d.sayHeld(ctx, m, now)

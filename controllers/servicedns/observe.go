@@ -121,10 +121,28 @@ func typeOf(u *unstructured.Unstructured) string {
 
 // sameStatus compares Clusters, whose capacity is written often.
 func sameStatus(a, b *unstructured.Unstructured) bool {
+	if sameButForCapacity(a, b) {
+		return true
+	}
 	x, y := clusterOf(a), clusterOf(b)
 	return x != nil && y != nil && reflect.DeepEqual(plan.ClusterOf(x, nil), plan.ClusterOf(y, nil)) &&
 		reflect.DeepEqual(x.Status.Failover, y.Status.Failover) && reflect.DeepEqual(x.Condition(v1beta1.ClusterReady), y.Condition(v1beta1.ClusterReady)) &&
 		reflect.DeepEqual(x.Drill(), y.Drill()) && x.OutOfService() == y.OutOfService() // one that is counts among none that vanished together
+}
+
+// sameButForCapacity reports whether nothing of a Cluster differs but its capacity, without decoding either version.
+func sameButForCapacity(a, b *unstructured.Unstructured) bool {
+	x, _ := a.Object["status"].(map[string]any)
+	y, _ := b.Object["status"].(map[string]any)
+	same := func(key string) bool { return key == "capacity" || reflect.DeepEqual(x[key], y[key]) }
+	for _, status := range []map[string]any{x, y} {
+		for key := range status {
+			if !same(key) {
+				return false
+			}
+		}
+	}
+	return a.GetUID() == b.GetUID() && reflect.DeepEqual(a.Object["spec"], b.Object["spec"]) && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
 // samePolicy compares policies and grants.
