@@ -99,6 +99,19 @@ func shardQuotas(now Table, live []string) map[string]int {
 	return quota
 }
 
+// isAtRest reports whether a table is what replicas converge to. It mostly is, and each replica asks at each renewal of any.
+func isAtRest(now Table, live []string) bool {
+	held := make([]int, len(live))
+	for _, holder := range now {
+		i := slices.Index(live, holder)
+		if i < 0 {
+			return false
+		}
+		held[i]++
+	}
+	return len(live) > 0 && slices.Max(held)-slices.Min(held) <= 1
+}
+
 // Turn is what one replica does next.
 type Turn struct {
 	// Take are shards without a holder, or with a dead one.
@@ -114,6 +127,9 @@ type Turn struct {
 // Next returns what self does next. live are the live replicas, including self. Nothing is given up until the set of
 // live replicas has settled.
 func Next(now Table, live []string, self string, settled bool) Turn {
+	if isAtRest(now, live) {
+		return Turn{Table: now}
+	}
 	aim, turn := Aim(now, live), Turn{Table: now}
 	for shard, holder := range now {
 		switch alive := slices.Contains(live, holder); {

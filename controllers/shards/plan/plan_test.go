@@ -100,6 +100,9 @@ func TestShardLaws(t *testing.T) {
 			default:
 				if len(live) > 0 {
 					self := live[r.IntN(len(live))]
+					if rests := Aim(table, live) == table; rests != isAtRest(table, live) {
+						t.Fatalf("seed %d: with %v, %v is at rest: %t", seed, live, table, rests)
+					}
 					turn := Next(table, live, self, r.IntN(2) == 0)
 					if turn.Give&^table.Held(self) != 0 || turn.Take&table.Held(self) != 0 {
 						t.Fatalf("seed %d: it gives what it has not, or takes what it has: %+v", seed, turn)
