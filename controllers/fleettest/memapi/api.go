@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -45,6 +47,7 @@ type Options struct {
 // API holds objects. It is safe for use by several goroutines.
 type API struct {
 	options Options
+	changes atomic.Uint64
 
 	mu        sync.Mutex
 	version   uint64
@@ -67,6 +70,34 @@ type store struct {
 type change struct {
 	version       uint64
 	before, after *unstructured.Unstructured
+	was, is       labels.Set
+}
+
+// labelsOf are those of an object; none of nil.
+func labelsOf(u *unstructured.Unstructured) labels.Set {
+	if u == nil {
+		return nil
+	}
+	return u.GetLabels()
+}
+
+// copyOf returns a copy that may be changed, but for what is in its managed fields, which are a large part of it: who changes them sets others.
+func copyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	managed, ok := metadata["managedFields"]
+	if !ok {
+		return u.DeepCopy()
+	}
+	few := maps.Clone(metadata)
+	delete(few, "managedFields")
+	out := maps.Clone(u.Object)
+	out["metadata"] = few
+	out = runtime.DeepCopyJSON(out)
+	out["metadata"].(map[string]any)["managedFields"] = managed
+	return &unstructured.Unstructured{Object: out}
 }
 
 // maxHistory is how many changes of a resource a watch can begin before.
@@ -98,6 +129,9 @@ func (a *API) Version() uint64 {
 	defer a.mu.Unlock()
 	return a.version
 }
+
+// Changes counts what has changed: unlike the version, it does not go back when the API is restored.
+func (a *API) Changes() uint64 { return a.changes.Load() }
 
 // Resources returns what is served, sorted by name.
 func (a *API) Resources() (out []Resource) {
@@ -189,7 +223,8 @@ func (a *API) find(gvr schema.GroupVersionResource) (*store, error) {
 // commit stores after in place of before and tells the watches. It returns what is stored.
 func (a *API) commit(s *store, before, after *unstructured.Unstructured) *unstructured.Unstructured {
 	a.version++
-	c := change{version: a.version, before: before, after: after}
+	a.changes.Add(1)
+	c := change{a.version, before, after, labelsOf(before), labelsOf(after)}
 	key := keyOf(before)
 	if after != nil {
 		key = keyOf(after)

@@ -241,7 +241,7 @@ func (r resource) DeleteCollection(context.Context, metav1.DeleteOptions, metav1
 func (r resource) Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	return r.call(ctx, r.request("get", name, sub), func(s *store) (*unstructured.Unstructured, error) {
 		if u := r.client.api.getAsOf(s, r.key(name), r.client.version(o.ResourceVersion)); u != nil {
-			return u.DeepCopy(), nil
+			return copyOf(u), nil
 		}
 		return nil, apierrors.NewNotFound(s.GroupResource(), name)
 	})
@@ -266,7 +266,7 @@ func (r resource) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 		}
 		out.SetResourceVersion(strconv.FormatUint(version, 10))
 		for _, u := range listed(objects, r.namespace, selector) {
-			out.Items = append(out.Items, *u.DeepCopy())
+			out.Items = append(out.Items, *copyOf(u))
 		}
 		return nil, nil
 	})

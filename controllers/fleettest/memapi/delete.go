@@ -30,7 +30,7 @@ func (a *API) delete(s *store, key types.NamespacedName, options metav1.DeleteOp
 			return conflict(w, "Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, live.GetResourceVersion())
 		}
 	}
-	next := live.DeepCopy()
+	next := copyOf(live)
 	if live.GetDeletionTimestamp() == nil && a.options.Deleting != nil {
 		a.options.Deleting(s.Resource, next, options)
 	}

@@ -56,7 +56,7 @@ func merged(live *unstructured.Unstructured, data []byte) (*unstructured.Unstruc
 	if err := json.Unmarshal(data, &patch); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	next := live.DeepCopy()
+	next := copyOf(live)
 	mergeInto(next.Object, patch)
 	return next, nil
 }

@@ -31,6 +31,7 @@ func (a *API) Restore(to Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.version = max(to.version, 1)
+	a.changes.Add(1)
 	for gvr, s := range a.resources {
 		s.objects = maps.Clone(to.objects[gvr])
 		if s.objects == nil {

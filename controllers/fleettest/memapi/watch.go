@@ -61,7 +61,7 @@ func (a *API) begin(w *watcher, s *store, o metav1.ListOptions) error {
 	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if since == 0 || initial {
 		for _, u := range s.list(w.namespace, w.selector) {
-			w.queue = append(w.queue, watch.Event{Type: watch.Added, Object: u.DeepCopy()})
+			w.queue = append(w.queue, watch.Event{Type: watch.Added, Object: copyOf(u)})
 		}
 		if initial {
 			w.queue = append(w.queue, watch.Event{Type: watch.Bookmark, Object: bookmark(s.Resource, a.version)})
@@ -95,7 +95,7 @@ func bookmark(r Resource, version uint64) *unstructured.Unstructured {
 
 // tell queues a change as this watch sees it: an object may come into its sight, or leave it.
 func (w *watcher) tell(c change) {
-	was, is := w.sees(c.before), w.sees(c.after)
+	was, is := w.sees(c.before, c.was), w.sees(c.after, c.is)
 	e := watch.Event{Type: watch.Modified}
 	switch {
 	case !was && !is:
@@ -106,11 +106,11 @@ func (w *watcher) tell(c change) {
 		e.Type = watch.Deleted
 	}
 	if e.Type == watch.Deleted {
-		gone := c.before.DeepCopy()
+		gone := copyOf(c.before)
 		gone.SetResourceVersion(strconv.FormatUint(c.version, 10))
 		e.Object = gone
 	} else {
-		e.Object = c.after.DeepCopy()
+		e.Object = copyOf(c.after)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,8 +118,8 @@ func (w *watcher) tell(c change) {
 	w.wake.Signal()
 }
 
-func (w *watcher) sees(u *unstructured.Unstructured) bool {
-	return u != nil && (w.namespace == "" || w.namespace == u.GetNamespace()) && w.selector.Matches(labels.Set(u.GetLabels()))
+func (w *watcher) sees(u *unstructured.Unstructured, marks labels.Set) bool {
+	return u != nil && (w.namespace == "" || w.namespace == u.GetNamespace()) && w.selector.Matches(marks)
 }
 
 func (w *watcher) pump() {

@@ -32,7 +32,7 @@ func (a *API) do(w write) (*unstructured.Unstructured, error) {
 	if live == nil && !w.create {
 		return nil, apierrors.NewNotFound(w.store.GroupResource(), w.key.Name)
 	}
-	next, err := w.change(live.DeepCopy())
+	next, err := w.change(copyOf(live))
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +49,12 @@ func (a *API) do(w write) (*unstructured.Unstructured, error) {
 	}
 	switch {
 	case live != nil && unchanged(live, next):
-		return live.DeepCopy(), nil
+		return copyOf(live), nil
 	case live != nil && next.GetDeletionTimestamp() != nil && finalized(next):
 		a.commit(w.store, live, nil)
 		return next, nil
 	}
-	return a.commit(w.store, live, next).DeepCopy(), nil
+	return copyOf(a.commit(w.store, live, next)), nil
 }
 
 // prepareNew gives a new object what the system gives.
