@@ -79,6 +79,7 @@ type Fleet struct {
 
 	mu         sync.Mutex // guards what follows and all of the members; never held while waiting
 	members    map[string]*Member
+	sorted     []*Member // by name; nil: to be sorted again
 	laws       laws
 	writes     []string
 	moves      map[types.UID]int // how often the numbers of a placement changed, by the UID of the object
@@ -132,12 +133,12 @@ func (f *Fleet) Close() {
 
 // turn lets the world go on: the members, the garbage collectors, and those who watch over the laws.
 func (f *Fleet) turn() {
-	seen, stood := uint64(0), uint64(0)
+	seen, stood, noted := uint64(0), uint64(0), uint64(0)
 	for sleep(f.ctx, tick) == nil {
 		f.mu.Lock()
 		now := time.Now()
-		for _, name := range slices.Sorted(maps.Keys(f.members)) {
-			f.members[name].step(now)
+		for _, m := range f.byName() {
+			m.step(now)
 		}
 		if v := f.Federation.Version(); v != seen {
 			f.Federation.Collect()
@@ -148,7 +149,10 @@ func (f *Fleet) turn() {
 			f.laws.unheard(now)
 		}
 		if v := f.sum(); v != stood {
-			f.noteFirst()
+			if n := f.Federation.Changes(); n != noted {
+				f.noteFirst()
+				noted = n
+			}
 			f.failures = append(f.failures, f.instant(now)...)
 			stood = v
 		}
@@ -162,13 +166,26 @@ func (f *Fleet) turn() {
 }
 
 // Members returns all members, sorted by name.
-func (f *Fleet) Members() (out []*Member) {
+func (f *Fleet) Members() []*Member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(f.members)) {
-		out = append(out, f.members[name])
+	return slices.Clone(f.byName())
+}
+
+// byName returns all members, sorted by name. It is called with the fleet locked.
+func (f *Fleet) byName() []*Member {
+	if f.sorted == nil {
+		f.sorted = slices.SortedFunc(maps.Values(f.members), func(a, b *Member) int { return strings.Compare(a.Name, b.Name) })
 	}
-	return out
+	return f.sorted
+}
+
+// setMember has a member be there by a name, or none; it is called with the fleet locked.
+func (f *Fleet) setMember(name string, m *Member) {
+	f.members[name], f.sorted = m, nil
+	if m == nil {
+		delete(f.members, name)
+	}
 }
 
 // Member returns a member by name, nil where there is none.
@@ -188,7 +205,7 @@ func (f *Fleet) joined() map[string]*Member {
 func (f *Fleet) Join(p Place) error {
 	f.mu.Lock()
 	if f.members[p.Name] == nil {
-		f.members[p.Name] = newMember(p, len(f.members)+1, &f.panics, f.wrote)
+		f.setMember(p.Name, newMember(p, len(f.members)+1, &f.panics, f.wrote))
 		f.members[p.Name].accept(f.uid)
 	}
 	f.mu.Unlock()
@@ -221,26 +238,37 @@ func (f *Fleet) storeCredential(cluster string) error {
 	return err
 }
 
-// readCluster is a Cluster and what it was read from: each version is read once.
+// readCluster is a Cluster and what it was read from: each version is read once, and looked for again when anything has changed.
 type readCluster struct {
 	from    *unstructured.Unstructured
 	cluster *v1beta1.Cluster
+	changes uint64
 }
 
 // cluster returns a Cluster, nil where there is none. It must not be changed.
 func (f *Fleet) cluster(name string) *v1beta1.Cluster {
-	u := f.Federation.Get(v1beta1.ClustersResource, "", name)
+	now := f.Federation.Changes()
+	before, _ := f.clusters.Load(name)
+	known, _ := before.(readCluster)
+	if known.changes == now {
+		return known.cluster
+	}
+	is := readCluster{f.Federation.Get(v1beta1.ClustersResource, "", name), known.cluster, now}
+	if is.from != known.from {
+		is.cluster = readClusterOf(is.from)
+	}
+	f.clusters.Store(name, is)
+	return is.cluster
+}
+
+func readClusterOf(u *unstructured.Unstructured) *v1beta1.Cluster {
 	if u == nil {
 		return nil
-	}
-	if known, ok := f.clusters.Load(name); ok && known.(readCluster).from == u {
-		return known.(readCluster).cluster
 	}
 	c := &v1beta1.Cluster{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, c); err != nil {
 		panic(err) // the API stores none that cannot be read
 	}
-	f.clusters.Store(name, readCluster{u, c})
 	return c
 }
 

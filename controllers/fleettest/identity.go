@@ -120,9 +120,9 @@ func (p *player) rejoin(args []string) error {
 	}
 	p.Pass(5 * time.Second) // everybody has let go of it
 	p.mu.Lock()
-	delete(p.members, m.Name)
+	p.setMember(m.Name, nil)
 	m.Name, m.Wire.name = args[1], args[1]
-	p.members[m.Name] = m
+	p.setMember(m.Name, m)
 	p.mu.Unlock()
 	return p.Join(m.Place)
 }
@@ -145,7 +145,7 @@ func (p *player) alias(args []string) error {
 		dropped: m.dropped, load: m.load, scaled: m.scaled, addresses: m.addresses,
 	}
 	other.Name, other.Labels = args[0], maps.Clone(m.Labels)
-	p.members[args[0]] = other
+	p.setMember(args[0], other)
 	p.mu.Unlock()
 	return p.Join(other.Place)
 }

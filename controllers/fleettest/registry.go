@@ -52,15 +52,20 @@ func (c *control) isolate(ctx context.Context) error {
 		}
 	}
 	defer apply(nil)
-	for before := 0; ctx.Err() == nil; {
+	every := time.NewTicker(100 * time.Millisecond)
+	defer every.Stop()
+	for before := 0; ; {
 		isolated, _ := c.registry.Isolated()
 		if before+len(isolated) > 0 {
 			apply(isolated)
 		}
 		before = len(isolated)
-		_ = sleep(ctx, 100*time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
 	}
-	return nil
 }
 
 // roomEvery is how often the room of a member is written at most.

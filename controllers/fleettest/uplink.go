@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,9 +28,10 @@ type uplink struct {
 	mu      sync.Mutex
 	clients []*memapi.Client // of the process that runs now
 	apiFaults
-	released chan struct{}  // closed when a stall ends
-	queue    []waiting      // what came during it
-	asked    map[string]int // how often each request was made, by verb and object
+	isSick, isDeaf atomic.Bool    // what apiFaults says
+	released       chan struct{}  // closed when a stall ends
+	queue          []waiting      // what came during it
+	asked          map[string]int // how often each request was made, by verb and object
 }
 
 // apiFaults are what is wrong with the federation's API as one process sees it.
@@ -84,6 +86,8 @@ func (l *uplink) disconnect() {
 func (l *uplink) change(change func(*apiFaults)) {
 	l.mu.Lock()
 	change(&l.apiFaults)
+	l.isSick.Store(l.sick())
+	l.isDeaf.Store(l.deliversNothing())
 	l.salt++
 	l.apply()
 	l.mu.Unlock()
@@ -131,20 +135,15 @@ func (f *apiFaults) deliversNothing() bool { return !f.stalled.IsZero() || f.sil
 // sick reports whether something is wrong with the federation's API.
 func (f *apiFaults) sick() bool { return f.deliversNothing() || f.fail > 0 || f.late > 0 }
 
-// someProcessHas reports whether that is said of the faults of any process.
-func (f *Fleet) someProcessHas(said func(*apiFaults) bool) bool {
-	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return said(&l.apiFaults)
-	})
+// apiSick reports whether something is wrong with the federation's API as any process sees it.
+func (f *Fleet) apiSick() bool {
+	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool { return l.isSick.Load() })
 }
 
-// apiSick reports whether something is wrong with the federation's API as any process sees it.
-func (f *Fleet) apiSick() bool { return f.someProcessHas((*apiFaults).sick) }
-
 // hearsNothing reports whether the federation's API delivers nothing to some process.
-func (f *Fleet) hearsNothing() bool { return f.someProcessHas((*apiFaults).deliversNothing) }
+func (f *Fleet) hearsNothing() bool {
+	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool { return l.isDeaf.Load() })
+}
 
 // requestTimeout is after how long the API answers a request that it has not finished.
 const requestTimeout = time.Minute
