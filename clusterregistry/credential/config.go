@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -140,7 +141,7 @@ type bearer struct {
 // RoundTrip implements http.RoundTripper.
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t := b.token(); t != "" && r.Header.Get("Authorization") == "" {
-		r = r.Clone(r.Context())
+		r = utilnet.CloneRequest(r)
 		r.Header.Set("Authorization", "Bearer "+t)
 	}
 	return b.RoundTripper.RoundTrip(r)
