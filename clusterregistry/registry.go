@@ -51,6 +51,8 @@ type Engager interface {
 type Options struct {
 	// Config reaches the federation's API.
 	Config *rest.Config
+	// Client reads and writes Clusters there. Nil: one is made of Config.
+	Client dynamic.Interface
 	// Recorder records events of Clusters.
 	Recorder record.EventRecorder
 	// FederationUID marks what this federation made in members. "": the UID of the federation's
@@ -133,9 +135,13 @@ func New(o Options) (*Registry, error) {
 	}
 	config := rest.CopyConfig(o.Config)
 	config.QPS, config.UserAgent = -1, UserAgent // the federation's API orders its clients by priority and fairness
-	dyn, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
+	dyn := o.Client
+	if dyn == nil {
+		made, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		dyn = made
 	}
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 // newRegistry returns the registry of a process: what it sends to members goes over their Wires.
 func (c *control) newRegistry() *clusterregistry.Registry {
 	r, err := clusterregistry.New(clusterregistry.Options{
-		Config: configOf(c.client), Recorder: c.fleet.events, FederationUID: c.fleet.uid, Report: c.reports,
+		Config: configOf(c.client), Client: c.client, Recorder: c.fleet.events, FederationUID: c.fleet.uid, Report: c.reports,
 		Transport: func(to clusterregistry.Target) http.RoundTripper { return &road{c, to} },
 	})
 	if err != nil {
