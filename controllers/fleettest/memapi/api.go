@@ -53,6 +53,7 @@ type API struct {
 	version   uint64
 	uids      uint64
 	resources map[schema.GroupVersionResource]*store
+	sorted    []Resource // by name
 	managers  map[string]manager
 }
 
@@ -120,6 +121,8 @@ func (a *API) Serve(r Resource) {
 		a.resources[r.GroupVersionResource] = &store{
 			Resource: r, objects: map[types.NamespacedName]*unstructured.Unstructured{}, watches: map[*watcher]bool{},
 		}
+		a.sorted = append(slices.Clone(a.sorted), r) // what Resources has returned stays as it is
+		slices.SortFunc(a.sorted, func(x, y Resource) int { return strings.Compare(x.Resource, y.Resource) })
 	}
 }
 
@@ -133,15 +136,11 @@ func (a *API) Version() uint64 {
 // Changes counts what has changed: unlike the version, it does not go back when the API is restored.
 func (a *API) Changes() uint64 { return a.changes.Load() }
 
-// Resources returns what is served, sorted by name.
-func (a *API) Resources() (out []Resource) {
+// Resources returns what is served, sorted by name. It must not be changed.
+func (a *API) Resources() []Resource {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, s := range a.resources {
-		out = append(out, s.Resource)
-	}
-	slices.SortFunc(out, func(x, y Resource) int { return strings.Compare(x.Resource, y.Resource) })
-	return out
+	return a.sorted
 }
 
 // List returns the objects of a resource that a selector matches, sorted by key. Nil matches all. They are what is stored,

@@ -132,8 +132,9 @@ func (a *API) collect(r Resource, u *unstructured.Unstructured, change func(*uns
 		return
 	}
 	_, _ = a.do(write{store: s, key: keyOf(u), subresource: subresource, change: func(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		change(live)
-		return live, nil
+		next := copyOf(live)
+		change(next)
+		return next, nil
 	}}) // it may be gone by now, which is as good
 }
 

@@ -89,10 +89,11 @@ func decode(data []byte, into *unstructured.Unstructured) error {
 
 // updated notes the manager for the fields in which next, which came over a wire, differs from live.
 func (a *API) updated(w write, live, next *unstructured.Unstructured, by string) (*unstructured.Unstructured, error) {
-	w.keepOthers(live, next)
 	if w.store.Group == coordinationv1.GroupName {
-		return next, nil // a Lease is written each second or two, and nobody asks who wrote it
+		return next, nil // a Lease is written each second or two, and nobody asks who wrote it; it has no subresource
 	}
+	live = copyOf(live)
+	w.keepOthers(live, next)
 	m, err := a.manager(w.store.Resource, w.subresource)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (a *API) applied(w write, live, config *unstructured.Unstructured, by strin
 	if err != nil {
 		return nil, err
 	}
-	if live == nil {
+	if live = copyOf(live); live == nil {
 		live = empty(w.store.Resource)
 	}
 	w.drop(config)

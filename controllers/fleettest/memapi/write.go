@@ -20,7 +20,7 @@ type write struct {
 	subresource string
 	// create: the object may be made where there is none.
 	create bool
-	// change returns the object as it is to be, from the one there is (nil where there is none), which it may change.
+	// change returns the object as it is to be, from the one there is (nil where there is none), which it must not change.
 	change func(live *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
@@ -32,7 +32,7 @@ func (a *API) do(w write) (*unstructured.Unstructured, error) {
 	if live == nil && !w.create {
 		return nil, apierrors.NewNotFound(w.store.GroupResource(), w.key.Name)
 	}
-	next, err := w.change(copyOf(live))
+	next, err := w.change(live)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,7 @@ func (a *API) prepareUpdate(w write, live, next *unstructured.Unstructured) erro
 		return conflict(w, "the object has been modified; please apply your changes to the latest version and try again")
 	}
 	next.SetGroupVersionKind(w.store.gvk())
-	next.SetNamespace(live.GetNamespace())
-	next.SetName(live.GetName())
-	next.SetUID(live.GetUID())
-	next.SetResourceVersion(live.GetResourceVersion())
-	next.SetCreationTimestamp(live.GetCreationTimestamp())
-	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
-	next.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
-	next.SetGeneration(live.GetGeneration())
+	keepMetadata(live, next)
 	if w.store.Generation && !reflect.DeepEqual(asked(live), asked(next)) {
 		next.SetGeneration(live.GetGeneration() + 1)
 	}
@@ -138,6 +131,19 @@ func (a *API) prepareUpdate(w write, live, next *unstructured.Unstructured) erro
 		return refuseNewFinalizers(w, live, next)
 	}
 	return nil
+}
+
+// keepMetadata has next bear what the system has given live.
+func keepMetadata(live, next *unstructured.Unstructured) {
+	next.SetName(live.GetName()) // there is a map to write to
+	from, into := live.Object["metadata"].(map[string]any), next.Object["metadata"].(map[string]any)
+	for _, field := range []string{"namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
+		if value, ok := from[field]; ok {
+			into[field] = value
+		} else {
+			delete(into, field)
+		}
+	}
 }
 
 // drop takes the parts off an object that what is written to does not take.
