@@ -134,7 +134,14 @@ func (f *Fleet) Close() {
 // turn lets the world go on: the members, the garbage collectors, and those who watch over the laws.
 func (f *Fleet) turn() {
 	seen, stood, noted := uint64(0), uint64(0), uint64(0)
-	for sleep(f.ctx, tick) == nil {
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-every.C:
+		}
 		f.mu.Lock()
 		now := time.Now()
 		for _, m := range f.byName() {

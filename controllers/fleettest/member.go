@@ -87,6 +87,9 @@ const defaultBoot = 20 * time.Second
 // pods are those of one workload.
 type pods struct {
 	list []*pod
+	// of is the workload as it was last seen, and template what its pods are to be.
+	of       *unstructured.Unstructured
+	template string
 	// uid is that of the workload: pods do not outlive it.
 	uid string
 	// refused is since when the quota leaves no room for one more; zero where it does.
@@ -297,7 +300,7 @@ func (m *Member) workloads(now time.Time) {
 	m.schedule(now)
 	for _, f := range all {
 		set := m.pods[workloadKey{f.resource.Resource, f.object.GetNamespace(), f.object.GetName()}]
-		m.writeStatus(f.resource, f.object, f.status(f.object, m.count(set, templateOf(f.object), now)))
+		m.writeStatus(f.resource, f.object, f.status(f.object, m.count(set, set.template, now)))
 		for _, p := range set.list {
 			if p.scheduled && !p.ready.IsZero() && now.Before(p.ready) {
 				m.wakeAt(p.ready)
@@ -316,7 +319,7 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 		set = &pods{uid: string(u.GetUID())}
 		m.pods[k] = set
 	}
-	template := templateOf(u)
+	template := set.templateOf(u)
 	if k.resource == "replicasets" {
 		for _, p := range set.list {
 			p.template = template // a ReplicaSet leaves the pods that it has as they are

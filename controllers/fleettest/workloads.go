@@ -57,10 +57,14 @@ func number(field string) func(*unstructured.Unstructured, *Member) int {
 	}
 }
 
-func templateOf(u *unstructured.Unstructured) string {
-	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	text, _ := json.Marshal(template)
-	return string(text)
+// templateOf returns what the pods of a workload are to be. Each version of it is read once.
+func (p *pods) templateOf(u *unstructured.Unstructured) string {
+	if p.of != u {
+		template, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
+		text, _ := json.Marshal(template)
+		p.of, p.template = u, string(text)
+	}
+	return p.template
 }
 
 func replicaSetStatus(u *unstructured.Unstructured, c counts) map[string]any {
