@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,7 @@ type store struct {
 
 // change is one write of an object: before is nil for a new one, after for one that is gone.
 type change struct {
+	at            time.Time
 	version       uint64
 	before, after *unstructured.Unstructured
 	was, is       labels.Set
@@ -101,8 +103,30 @@ func copyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// maxHistory is how many changes of a resource a watch can begin before.
-const maxHistory = 1000
+// A watch can begin before the last maxHistory changes of a resource, and before all of the last keptFor: other API servers keep theirs for five minutes.
+const (
+	maxHistory = 1000
+	keptFor    = 20 * time.Minute
+)
+
+// forget drops the first n changes.
+func (s *store) forget(n int) {
+	if n > 0 {
+		s.forgotten = s.history[n-1].version
+		s.history = slices.Clone(s.history[n:])
+	}
+}
+
+// trim drops what is too much, or too old. It looks for the latter now and then.
+func (s *store) trim(now time.Time) {
+	n := len(s.history)
+	switch old := now.Add(-keptFor); {
+	case n > 2*maxHistory:
+		s.forget(n - maxHistory)
+	case n%64 == 0:
+		s.forget(slices.IndexFunc(s.history, func(c change) bool { return c.at.After(old) }))
+	}
+}
 
 // New makes an API without objects, but for the namespace default where it has namespaces.
 func New(o Options) *API {
@@ -223,7 +247,7 @@ func (a *API) find(gvr schema.GroupVersionResource) (*store, error) {
 func (a *API) commit(s *store, before, after *unstructured.Unstructured) *unstructured.Unstructured {
 	a.version++
 	a.changes.Add(1)
-	c := change{a.version, before, after, labelsOf(before), labelsOf(after)}
+	c := change{time.Now(), a.version, before, after, labelsOf(before), labelsOf(after)}
 	key := keyOf(before)
 	if after != nil {
 		key = keyOf(after)
@@ -233,10 +257,7 @@ func (a *API) commit(s *store, before, after *unstructured.Unstructured) *unstru
 		delete(s.objects, key)
 	}
 	s.history = append(s.history, c)
-	if len(s.history) > 2*maxHistory {
-		s.forgotten = s.history[len(s.history)-maxHistory-1].version
-		s.history = slices.Clone(s.history[len(s.history)-maxHistory:])
-	}
+	s.trim(c.at)
 	for w := range s.watches {
 		w.tell(c)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,5 +85,43 @@ func TestWatchFromAVersion(t *testing.T) {
 		}
 		w.Stop()
 		c.Break()
+	})
+}
+
+// What has changed long ago is not kept for ever, however little it is.
+func TestOldChangesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newTestAPI()
+		c := api.Client("tester", nil)
+		create(place{namespacesResource, ""}, "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}").do(t.Context(), c, "")
+		put := func(n int) (version string) {
+			for i := range n {
+				u, err := apply(files, "tester", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {n: \"%s %d\"}}", version, i)).do(t.Context(), c, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				version = u.GetResourceVersion()
+			}
+			return version
+		}
+		old := put(100)
+		time.Sleep(keptFor / 2)
+		recent := put(1)
+		time.Sleep(keptFor)
+		put(100)
+		for version, want := range map[string]bool{old: false, recent: true, put(1): true} {
+			w, err := c.Resource(configMaps).Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
+			if (err == nil) != want {
+				t.Errorf("from version %s: %v", version, err)
+			}
+			if err == nil {
+				w.Stop()
+			}
+		}
+		if n := len(api.resources[configMaps].history); n > 164 {
+			t.Errorf("%d changes are kept", n)
+		}
+		c.Break()
+		synctest.Wait()
 	})
 }
