@@ -98,8 +98,9 @@ export function places(clusters) {
   const regions = new Map();
   for (const one of [...clusters].map(standing).sort(byName)) {
     const zones = regions.get(one.region) ?? new Map();
-    regions.set(one.region, zones);
-    zones.set(one.zone, [...(zones.get(one.zone) ?? []), one]);
+    const zone = zones.get(one.zone) ?? [];
+    zone.push(one);
+    regions.set(one.region, zones.set(one.zone, zone));
   }
   const last = ([a], [b]) => (a === "") - (b === "") || (a < b ? -1 : 1);
   return [...regions].sort(last).map(([region, zones]) => ({
@@ -126,14 +127,12 @@ export function readinessOf(one) {
     reason: survivable?.reason ?? "NotEvaluated", message: survivable?.message ?? "", since: survivable?.lastTransitionTime, status: one.status ?? {}};
 }
 
-/** The most problems that are shown. */
-export const maxProblems = 100;
-
 /**
- * Returns what is not well, oldest first: {kind, name, href, word, message, since, key}.
+ * Returns how much is not well, and what has been so for longest: {kind, name, href, word, message, since, key}.
  * @param {Iterable<any>} clusters @param {any[] | undefined} readiness @param {any} status as `kubectl federation status` says it, or undefined
+ * @param {number} most how many are returned
  */
-export function problems(clusters, readiness, status) {
+export function problems(clusters, readiness, status, most) {
   const problem = new Map(states.map(([key, , bad]) => [key, bad]));
   const all = [];
   for (const s of [...clusters].map(standing)) {
@@ -148,11 +147,13 @@ export function problems(clusters, readiness, status) {
   for (const c of status?.components ?? []) {
     all.push({kind: "component", name: `${c.component} on ${c.host}`, word: c.running ? "restarted" : "failed", message: c.message, since: c.since, key: "lost"});
   }
-  for (const o of status?.outOfSync ?? []) {
+  const outOfSync = status?.outOfSync ?? []; // oldest first
+  for (const o of outOfSync.slice(0, most)) {
     all.push({kind: o.kind.toLowerCase(), name: o.namespace ? `${o.namespace}/${o.name}` : o.name, word: o.reason, message: o.message ?? "", since: o.since, key: "held", href: objectLink(o.kind, o.namespace, o.name)});
   }
   const at = all.map((p) => (p.since ? Date.parse(p.since) : Infinity)); // once each: they may be many
-  return [...all.keys()].sort((i, j) => at[i] - at[j] || byName(all[i], all[j])).map((i) => all[i]);
+  const oldest = [...all.keys()].sort((i, j) => at[i] - at[j] || byName(all[i], all[j])).slice(0, most).map((i) => all[i]);
+  return {count: all.length + Math.max(0, outOfSync.length - most), oldest};
 }
 
 /** The kinds that have pages: the word that explain takes, and where they are listed. */

@@ -2,7 +2,7 @@
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {guard} from "../vendor/lit-html/directives/guard.js";
 import {repeat} from "../vendor/lit-html/directives/repeat.js";
-import {counts, hashOf, maxProblems, places, problems, readinessOf} from "../state.js";
+import {counts, hashOf, places, problems, readinessOf} from "../state.js";
 import {ago, count, number} from "../words.js";
 import {badge, cli, empty, failure, glyph, loading, since, title} from "./parts.js";
 
@@ -16,7 +16,7 @@ function zoneRow(z, focused) {
   const all = z.clusters.length;
   return html`<div role="row" class="zone">
     <span role="rowheader">${z.zone || "no zone"}</span>
-    <div class="cells" role="presentation">${repeat(z.clusters, (c) => c.name, (c) => guard([c, c.name === focused], () => cell(c, c.name === focused)))}</div>
+    <div class="cells" role="presentation">${guard([focused, ...z.clusters], () => repeat(z.clusters, (c) => c.name, (c) => guard([c, c.name === focused], () => cell(c, c.name === focused))))}</div>
     <span role="gridcell" class="sum">${serving === all ? number(all) : `${number(serving)} of ${number(all)}`}</span>
   </div>`;
 }
@@ -91,14 +91,19 @@ function problem(state, p) {
   </li>`;
 }
 
+/** The most problems that are shown at first, and when somebody asks for more. */
+const few = 30;
+const many = 300;
+
 function problemList(state, clusters) {
   const {store} = state;
-  const all = problems(clusters, store.readiness.data, store.status.data);
+  const most = state.route.query.all ? many : few;
+  const {count: all, oldest} = problems(clusters, store.readiness.data, store.status.data, most);
   const waiting = !store.status.data && !store.status.error;
   return html`<section class="problems" aria-labelledby="problems-title">
-    <h2 id="problems-title">Problems, oldest first${all.length ? html` <span class="sum">${number(all.length)}</span>` : nothing}</h2>
-    ${all.length ? html`<ul tabindex="0" aria-labelledby="problems-title">${repeat(all.slice(0, maxProblems), (p) => `${p.kind} ${p.name}`, (p) => guard([p.word, p.message, ago(p.since, state.now), state.route], () => problem(state, p)))}</ul>` : waiting ? loading("what is not as desired") : empty("Nothing is wrong.", "All clusters serve, and all objects that you may see are as desired.")}
-    ${all.length > maxProblems ? html`<p class="hint">and ${number(all.length - maxProblems)} more: kubectl federation status --all</p>` : nothing}
+    <h2 id="problems-title">Problems, oldest first${all ? html` <span class="sum">${number(all)}</span>` : nothing}</h2>
+    ${all ? html`<ul tabindex="0" aria-labelledby="problems-title">${repeat(oldest, (p) => `${p.kind} ${p.name}`, (p) => guard([p.word, p.message, ago(p.since, state.now), state.route], () => problem(state, p)))}</ul>` : waiting ? loading("what is not as desired") : empty("Nothing is wrong.", "All clusters serve, and all objects that you may see are as desired.")}
+    ${all > most ? html`<p class="hint">and ${number(all - most)} more: ${most === few ? html`<a href=${hashOf(state.route, {all: "1"})}>show ${all > many ? `the oldest ${many}` : "all"}</a>` : "kubectl federation status --all"}</p>` : nothing}
     ${store.status.data?.notCounted?.length ? html`<p class="hint">Not counted, as you may not list them: ${store.status.data.notCounted.join(", ")}</p>` : nothing}
   </section>`;
 }

@@ -7,7 +7,7 @@ const form = (key, shape) => [html`<svg class="glyph ${key}" viewBox="0 0 16 16"
 
 /** The forms of the states, full and hollow: each can be told from the others without colour. */
 const forms = {
-  serving: form("serving", svg`<circle cx="8" cy="8" r="6" class="fill"></circle>`),
+  serving: [html`<span class="glyph serving dot"></span>`, html`<span class="glyph serving dot hollow"></span>`], // a thousand are painted much faster than as SVG
   returning: form("returning", svg`<path d="M8 2 15 14H1z" class="fill"></path>`),
   lost: form("lost", svg`<path d="M8 1 15 8 8 15 1 8zM8 5v4M8 10.5v1.5" class="line"></path>`),
   held: form("held", svg`<circle cx="8" cy="8" r="6" class="line"></circle><path d="M8 2a6 6 0 0 1 0 12z" class="fill"></path>`),
