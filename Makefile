@@ -143,7 +143,7 @@ bench: build ## measure beside a bare client in the same run, into docs/performa
 bench-readiness: ## measure what standing readiness costs and how soon it tells, at 1,000 clusters and 10,000 workloads, for an hour or so [FLAGS="--clusters 100 --for 30m"]
 	@go run ./hack/benchreadiness $(FLAGS)
 
-bench-console: build ## measure the console: loads at 1,000 clusters and 10,000 objects, ten minutes of 50 changes a second, an hour with the API restarted ten times; times are judged, so nothing else should run
+bench-console: build ## measure the console: loads at 1,000 clusters and 10,000 objects, ten minutes of 50 changes a second, an hour with the API restarted ten times; times are judged, so nothing else should run, and as root: the browser is to go before the API
 	@hack/install-tools.sh tests
 	@go test ./hack/consoletest -run 'TestThousandClusters|TestASilentMember' -count 1 -v -timeout 30m -events-for 10m -judge-times
 	@go test ./hack/consoletest -run TestThePageCatchesUp -count 1 -v -timeout 90m -watch-for 1h -restarts 10

@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/systeminfo"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -151,6 +152,20 @@ func (b *browser) metric(name string) float64 {
 	}
 	b.t.Fatalf("the browser does not say its %s", name)
 	return 0
+}
+
+// processes returns the browser's processes of a kind, or all, that which has worked most first: of the renderers the one that shows the page.
+func (b *browser) processes(kind string) (pids []int) {
+	b.t.Helper()
+	all, err := chromedp.CallBrowser(b.chromium().ctx, systeminfo.GetProcessInfo, cdp.Empty{})
+	must(b.t, err)
+	slices.SortFunc(all.ProcessInfo, func(p, q *systeminfo.ProcessInfo) int { return cmp.Compare(q.CPUTime, p.CPUTime) })
+	for _, p := range all.ProcessInfo {
+		if kind == "" || p.Type == kind {
+			pids = append(pids, int(p.ID))
+		}
+	}
+	return pids
 }
 
 // printed returns the page as PDF, as it comes out of a printer with its own size of paper.
