@@ -213,7 +213,7 @@ func (b *browser) confirms(typed string) (command string) {
 	b.wait(`document.getElementById("act").open`)
 	b.eval(`document.querySelector("#act .cli code").innerText`, &command)
 	if typed != "" {
-		b.eval(`document.getElementById("typed").focus()`, nil)
+		b.wait(`document.activeElement.id === "typed"`) // the dialog opens at it
 		b.press(strings.Split(typed, "")...)
 	}
 	b.wait(`!document.querySelector("#act .actions button").disabled`)
@@ -437,7 +437,7 @@ func TestDrillsByKeyboard(t *testing.T) {
 	b.tabTo(`e.innerText?.startsWith("Begin")`)
 	b.press("Enter")
 	b.wait(`document.getElementById("act").open`)
-	b.tabTo(`e.id === "typed"`)
+	b.wait(`document.activeElement.id === "typed"`) // the dialog opens at it
 	b.press(append(strings.Split("region-a/b", ""), "Enter")...)
 	b.wait(`!document.getElementById("act").open`)
 	b.wait(`document.activeElement.innerText?.startsWith("Begin")`) // the focus is back

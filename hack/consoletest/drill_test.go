@@ -157,7 +157,7 @@ func TestADrillFromThePageAlone(t *testing.T) {
 	b.waitText("Begin a drill")
 	b.eval(`(() => {const f = document.querySelector("main form"); f.elements.name.value = "first"; f.elements.reason.value = "to see it"; f.requestSubmit()})()`, nil)
 	b.waitText("To begin, type region-a/a")
-	b.eval(`document.getElementById("typed").focus()`, nil)
+	b.wait(`document.activeElement.id === "typed"`) // the dialog opens at it
 	b.press(append(strings.Split("region-a/a", ""), "Enter")...)
 	b.wait(`!document.getElementById("act").open`)
 	s.drillText(t, "first") // waits for it

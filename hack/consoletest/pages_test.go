@@ -40,10 +40,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesOfFewAndMany opens the pages of a fleet of 3 clusters, on which nothing runs and nothing has happened, and of one of 1,000 clusters, light and
-// dark: axe-core finds nothing. Acceptance test 17 of the console, with TestPages, whose 8 clusters are one in each state.
+// TestPagesOfFewAndMany opens the pages of a federation without clusters, of one of 3 clusters, on which nothing runs and nothing has happened, and of one
+// of 1,000 clusters, light and dark: axe-core finds nothing. Acceptance test 17 of the console, with TestPages, whose 8 clusters are one in each state.
 func TestPagesOfFewAndMany(t *testing.T) {
-	few, many := startServer(t), startServer(t)
+	none, few, many := startServer(t), startServer(t), startServer(t)
 	must(t, few.fleet.info(), few.fleet.clusters(3, nil), many.fleet.clusters(1000, nil))
 	seedObjects(t, many)
 	const a = "region-a%2Fa"
@@ -53,6 +53,7 @@ func TestPagesOfFewAndMany(t *testing.T) {
 		address string
 		pages   []string
 	}{
+		{"no cluster", 0, none.console(t), []string{"#/", "#/workloads?namespace=shop", "#/failover", "#/drills", "#/events?reason=None", "#/?show=none"}},
 		{"3 clusters", 3, few.console(t), []string{"#/", "#/workloads", "#/services", "#/services?kind=ingresses", "#/failover", "#/failover?zone=" + a, "#/drills", "#/events", "#/?show=a-a-00", "#/workload/deployments.apps/shop/none", "#/drill/none", "#/nowhere"}},
 		{"1,000 clusters", 1000, many.console(t), []string{"#/", "#/workload/deployments.apps/shop/web", "#/service/shop/web", "#/ingress/shop/front", "#/failover?zone=" + a, "#/drills?zone=" + a, "#/?show=b-b-00"}},
 	} {
@@ -70,6 +71,9 @@ func TestPagesOfFewAndMany(t *testing.T) {
 			b.press("/")
 			b.wait(`document.getElementById("search").open`)
 			b.checkAccessible("search of " + fleet.name)
+			b.press("x", "y", "z") // the dialog opens at its field
+			b.waitText("Nothing has that name.")
+			b.checkAccessible("search of " + fleet.name + " without a result")
 			b.checkClean(origin(t, fleet.address))
 			b.end()
 		}

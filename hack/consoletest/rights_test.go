@@ -147,7 +147,7 @@ func TestKeyboardAlone(t *testing.T) {
 	if b.eval(`document.querySelector("#act .danger").disabled`, &disabled); !disabled {
 		t.Error("drain is offered before its cluster is typed")
 	}
-	b.eval(`document.getElementById("typed").focus()`, nil)
+	b.wait(`document.activeElement.id === "typed"`) // the dialog opens at it
 	b.press("a", "-", "b", "-", "0", "0", "Enter")
 	b.wait(`!document.getElementById("act").open`)
 	b.waitText("kubectl federation drain a-b-00")

@@ -26,7 +26,7 @@ const state = {
 };
 
 const views = {"": overview, workloads: lists, services: lists, workload, service, ingress, failover, drills, drill, events};
-const unknown = () => empty("There is no such page.", "The address may be of another version.");
+const unknown = () => empty("There is no such page.", "The address may be of another version.", html`<p><a href="#/">Overview</a></p>`);
 const page = (s) => s.login ? login(s) : html`${(views[s.route.path[0] ?? ""] ?? unknown)(s)}${runList(s)}`;
 
 let drawing = false;

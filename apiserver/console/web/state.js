@@ -110,6 +110,9 @@ export function places(clusters) {
   }));
 }
 
+/** Returns the zones that clusters are in, as REGION/ZONE; a cluster in several is in none alone. @param {Iterable<any>} clusters */
+export const zonesOf = (clusters) => [...new Set([...clusters].map(standing).filter((c) => c.region && c.zone && !c.zone.includes(",")).map((c) => `${c.region}/${c.zone}`))].sort();
+
 /** Returns the number of clusters in each state that at least one is in. */
 export function counts(clusters) {
   const n = new Map();
@@ -156,17 +159,20 @@ export function problems(clusters, readiness, status, most) {
   return {count: all.length + Math.max(0, outOfSync.length - most), oldest};
 }
 
-/** The kinds that have pages: the word that explain takes, and where they are listed. */
+/** The kinds that have pages: the word that explain takes, where they are listed, and what makes one. */
 export const kinds = [
-  {kind: "Deployment", resource: "deployments.apps", path: "apps/v1", plural: "deployments"},
-  {kind: "StatefulSet", resource: "statefulsets.apps", path: "apps/v1", plural: "statefulsets"},
-  {kind: "ReplicaSet", resource: "replicasets.apps", path: "apps/v1", plural: "replicasets"},
-  {kind: "Job", resource: "jobs.batch", path: "batch/v1", plural: "jobs"},
-  {kind: "DaemonSet", resource: "daemonsets.apps", path: "apps/v1", plural: "daemonsets"},
+  {kind: "Deployment", resource: "deployments.apps", path: "apps/v1", plural: "deployments", make: "create deployment web --image=IMAGE --replicas=3"},
+  {kind: "StatefulSet", resource: "statefulsets.apps", path: "apps/v1", plural: "statefulsets", make: "apply -f FILE"},
+  {kind: "ReplicaSet", resource: "replicasets.apps", path: "apps/v1", plural: "replicasets", make: "apply -f FILE"},
+  {kind: "Job", resource: "jobs.batch", path: "batch/v1", plural: "jobs", make: "create job once --image=IMAGE"},
+  {kind: "DaemonSet", resource: "daemonsets.apps", path: "apps/v1", plural: "daemonsets", make: "apply -f FILE"},
 ];
 
 /** The kinds by which clients reach workloads. */
-export const served = [{kind: "Service", word: "Services", path: "v1", plural: "services"}, {kind: "Ingress", word: "Ingresses", path: "networking.k8s.io/v1", plural: "ingresses"}];
+export const served = [
+  {kind: "Service", word: "Services", path: "v1", plural: "services", make: "expose deployment web --port=80 --type=LoadBalancer"},
+  {kind: "Ingress", word: "Ingresses", path: "networking.k8s.io/v1", plural: "ingresses", make: "create ingress web --class=federation --rule='www.example.com/*=web:80'"},
+];
 
 /** Returns the link to the page of an object. */
 export function objectLink(kind, namespace, name) {

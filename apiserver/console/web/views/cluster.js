@@ -33,7 +33,7 @@ export function clusterDrawer(state) {
   const name = state.route.query.show;
   const cluster = state.store.clusters.items.get(name);
   const close = html`<button class="quiet" @click=${() => state.act.shut("drawer")}>Close</button>`;
-  if (!cluster) return html`<div class="title"><h2>${name}</h2>${close}</div>${empty("There is no such cluster, or you may not see it.")}`;
+  if (!cluster) return html`<div class="title"><h2>${name}</h2>${close}</div>${empty("There is no such cluster, or you may not see it.", "Those that there are:", cli("kubectl get clusters", state.act.copy))}`;
   const s = standing(cluster);
   const taints = (cluster.spec?.taints ?? []).map((t) => `${t.key}${t.value ? `=${t.value}` : ""}:${t.effect}`);
   return html`<div class="title"><h2>${name}</h2>${badge(s.key, s.word)} ${since(s.since, state.now)}${close}</div>

@@ -1,6 +1,6 @@
 // Drills: those that there are, and a new one.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf, standing} from "../state.js";
+import {hashOf, standing, zonesOf} from "../state.js";
 import {count, quoted} from "../words.js";
 import {badge, cli, empty, failure, loading, since, table, title} from "./parts.js";
 
@@ -47,7 +47,7 @@ export function commandOf(a) {
 function newDrill(state) {
   const clusters = [...state.store.clusters.items.values()].map(standing);
   const {query} = state.route;
-  const zones = [...new Set(clusters.filter((c) => c.region && c.zone && !c.zone.includes(",")).map((c) => `${c.region}/${c.zone}`))].sort();
+  const zones = zonesOf(state.store.clusters.items.values());
   const regions = [...new Set(clusters.map((c) => c.region).filter(Boolean))].sort();
   const options = (level, names) => (names.length ? html`<optgroup label=${`${level}s`}>${names.map((name) => html`<option value=${`${level}:${name}`} ?selected=${query[level] === name}>${name}</option>`)}</optgroup>` : nothing);
   const begin = (event) => {
@@ -61,7 +61,13 @@ function newDrill(state) {
     <label>For <input name="hold" type="number" min="1" max="240" .value=${"10"} class="short"> min</label>
     <label>Reason <input name="reason" required maxlength="200" placeholder="for those who see it"></label>
     <label>Name <input name="name" placeholder="chosen if left out" autocomplete="off" spellcheck="false"></label>
-    <button ?disabled=${!clusters.length}>Begin …</button></form></section>`;
+    <button>Begin …</button></form></section>`;
+}
+
+/** What a first drill is: one that moves no replica. */
+function noDrill(state) {
+  const [first] = zonesOf(state.store.clusters.items.values());
+  return empty("There has been no drill yet.", "A drill takes clusters out of service on purpose, for a while, measures what clients notice, and undoes it. The mildest one moves no replica:", cli(`kubectl federation drill run --zone=${quoted(first ?? "REGION/ZONE")} --method=shift --reason='the first one'`, state.act.copy));
 }
 
 /** The page of all drills. */
@@ -71,6 +77,6 @@ export function drills(state) {
   const row = (d) => html`<tr><th scope="row">${drillLink(d)}</th><td>${scopeText(d.spec.scope)}</td><td>${d.spec.method}</td><td>${stage(d)}</td><td class="why">${d.status?.message ?? d.spec.reason}</td><td class="n">${since(d.metadata.creationTimestamp, state.now)}</td></tr>`;
   const head = ["Drill", "Takes out", "Method", "Stands", "Says", "Began"].map((word) => html`<th scope="col" class=${word === "Began" ? "n" : ""}>${word}</th>`);
   return html`${title("Drills")}${cli("kubectl federation drill status", state.act.copy)}
-    ${feed.error && !feed.loaded ? failure(feed.error) : !feed.loaded ? loading("drills") : all.length ? table("Drills", head, all.map(row)) : empty("There has been no drill yet.", "A drill takes clusters out of service on purpose, for a while, measures it, and undoes it.")}
-    ${state.can.drills ? newDrill(state) : nothing}`;
+    ${feed.error && !feed.loaded ? failure(feed.error) : !feed.loaded ? loading("drills") : all.length ? table("Drills", head, all.map(row)) : noDrill(state)}
+    ${state.can.drills && state.store.clusters.items.size ? newDrill(state) : nothing}`;
 }

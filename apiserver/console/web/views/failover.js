@@ -1,8 +1,8 @@
 // Would the loss of a zone be survived, and what would happen if clusters were lost.
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
-import {hashOf, objectLink, readinessOf, standing} from "../state.js";
+import {hashOf, objectLink, readinessOf, standing, zonesOf} from "../state.js";
 import {number, quoted} from "../words.js";
-import {answered, badge, cli, empty, loading, since, table, title} from "./parts.js";
+import {answered, badge, cli, empty, loading, noClusters, since, table, title} from "./parts.js";
 
 const levels = ["zone", "region", "cluster"];
 
@@ -35,13 +35,13 @@ function readiness(state) {
   const n = new Set(["Clusters", "Loses", "Fit elsewhere", "Stay lost", "Names that survive", "Free after"]);
   return answered(answer, "readiness", (items) => {
     const all = items.map(readinessOf).sort((a, b) => a.ok - b.ok || (a.level > b.level ? -1 : a.level < b.level ? 1 : 0) || (a.domain < b.domain ? -1 : 1));
-    return all.length ? table("Readiness", head.map((word) => html`<th scope="col" class=${n.has(word) ? "n" : ""}>${word}</th>`), all.map((r) => readinessRow(state, r))) : empty("Nothing is known of zones and regions yet.", "It is found out once clusters have joined and said where they are.");
+    return all.length ? table("Readiness", head.map((word) => html`<th scope="col" class=${n.has(word) ? "n" : ""}>${word}</th>`), all.map((r) => readinessRow(state, r))) : empty("Nothing is known of zones and regions yet.", "It is found out a moment after clusters have said where they are: by the labels topology.kubernetes.io/region and zone of their nodes, or by kubectl federation join --region REGION --zones ZONES.");
   });
 }
 
 function asking(state, scope) {
   const clusters = [...state.store.clusters.items.values()].map(standing);
-  const zones = [...new Set(clusters.filter((c) => c.region && c.zone && !c.zone.includes(",")).map((c) => `${c.region}/${c.zone}`))].sort();
+  const zones = zonesOf(state.store.clusters.items.values());
   const regions = [...new Set(clusters.map((c) => c.region).filter(Boolean))].sort();
   const change = (event) => {
     event.preventDefault();
@@ -53,7 +53,7 @@ function asking(state, scope) {
   return html`<form class="filters" @submit=${change}>
     <label>What if <select name="scope">${options("zone", zones)}${options("region", regions)}${options("cluster", clusters.map((c) => c.name).sort())}</select></label>
     <fieldset><legend class="hidden">How</legend><label><input type="radio" name="as" value="lost" ?checked=${!scope?.drained}> were lost</label> <label><input type="radio" name="as" value="drained" ?checked=${Boolean(scope?.drained)}> were drained</label></fieldset>
-    <button ?disabled=${!clusters.length}>Ask</button></form>`;
+    <button>Ask</button></form>`;
 }
 
 const moveRow = (m) => html`<tr><th scope="row"><span class="kind">${m.kind}</span> <a href=${objectLink(m.kind, m.namespace, m.name)}>${m.namespace ? `${m.namespace}/` : ""}${m.name}</a></th>
@@ -76,6 +76,7 @@ export function reviewed(s, scope) {
 export function failover(state) {
   const scope = scopeOf(state.route.query);
   const offer = scope && state.can.drills ? html`<div class="actions"><a class="button" href=${hashOf({path: ["drills"], query: {[scope.level]: scope.name}})}>Drill this …</a></div>` : nothing;
+  if (state.store.clusters.loaded && !state.store.clusters.items.size) return html`${title("Failover")}${noClusters(state.act.copy)}`;
   return html`${title("Failover")}
     <section aria-labelledby="ready-title"><h2 id="ready-title">Would it be survived?</h2>${cli("kubectl get failoverreadinesses", state.act.copy)}${readiness(state)}</section>
     <section aria-labelledby="whatif-title"><h2 id="whatif-title">What if …</h2>${asking(state, scope)}

@@ -32,8 +32,8 @@ function header(state) {
     ${state.login ? nothing : html`<nav aria-label="Pages">${pages.map((p) => html`<a href="#/${p.path}" data-word=${p.word} aria-current=${here === p.path ? "page" : nothing}>${p.word}</a>`)}</nav>`}
     <div class="tools">
       ${state.login ? nothing : html`<span class="live ${live.key}" role="status" title=${live.why}>${glyph(live.key)} ${live.word}</span>
-      <button class="quiet" aria-keyshortcuts="/" @click=${() => act.open("search")}>Search <kbd>/</kbd></button>`}
-      <button class="quiet" aria-label="Theme: ${themes[state.theme]}" @click=${act.nextTheme}>${themes[state.theme]}</button>
+      <button class="quiet" aria-keyshortcuts="/" @click=${() => act.open("search")}>Search <kbd class="more">/</kbd></button>`}
+      <button class="quiet" aria-label="Theme: ${themes[state.theme]}" @click=${act.nextTheme}><span class="more">Theme:</span> ${themes[state.theme]}</button>
       <button class="quiet" aria-label="Help" aria-keyshortcuts="?" @click=${() => act.open("help")}><kbd>?</kbd></button>
       ${state.user ? html`<span class="user" title=${state.groups.join(", ")}>${state.user}</span>` : nothing}
       ${state.session ? html`<button class="quiet" @click=${act.logOut}>Log out</button>` : nothing}

@@ -34,10 +34,16 @@ function filters(state, kind, namespace) {
   </form>`;
 }
 
+function none(state, kind) {
+  const namespace = namespaceOf(state.route, state.ownNamespace);
+  const elsewhere = namespace && !state.ownNamespace ? html`<p><a href=${hashOf(state.route, {namespace: "*"})}>Those of all namespaces</a></p>` : nothing;
+  return empty(`There is no ${kind.kind} ${namespace ? `in namespace ${namespace}` : "yet"}.`, "Make one with kubectl, as in any cluster:", html`${cli(`kubectl ${kind.make}${namespace ? ` -n ${quoted(namespace)}` : ""}`, state.act.copy)}${elsewhere}`);
+}
+
 function rows(state, kind, t) {
   const columns = shownColumns(t);
   const items = t.rows ?? [];
-  if (!items.length) return empty(`There is no ${kind.kind} here.`, "Another namespace or kind may have some.");
+  if (!items.length) return none(state, kind);
   const cells = (r) => {
     const {namespace, name} = r.object.metadata;
     return html`<tr><td>${namespace}</td><th scope="row"><a href=${objectLink(kind.kind, namespace, name)}>${name}</a></th>${columns.map((c) => html`<td class=${c.type === "integer" ? "n" : ""}>${String(r.cells[c.i] ?? "")}</td>`)}</tr>`;

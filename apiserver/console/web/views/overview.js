@@ -4,7 +4,7 @@ import {guard} from "../vendor/lit-html/directives/guard.js";
 import {repeat} from "../vendor/lit-html/directives/repeat.js";
 import {counts, hashOf, places, problems, readinessOf} from "../state.js";
 import {ago, count, number} from "../words.js";
-import {badge, cli, empty, failure, glyph, loading, since, title} from "./parts.js";
+import {badge, cli, empty, failure, glyph, loading, noClusters, since, title} from "./parts.js";
 
 /** What a cell says of its cluster. */
 export const about = (c) => `${c.name}: ${c.word}, weight ${c.weight} in DNS`;
@@ -115,7 +115,7 @@ export function overview(state) {
   let body;
   if (!clusters.loaded && clusters.error?.code === 403) body = html`${empty("You may not see clusters.", clusters.error.message)}<p><a href="#/workloads">Workloads in namespace ${state.ownNamespace || "default"}</a></p>`;
   else if (!clusters.loaded) body = clusters.error ? failure(clusters.error) : loading("clusters");
-  else if (!all.length) body = empty("No cluster has joined yet.", "kubectl federation join NAME --member-kubeconfig FILE");
+  else if (!all.length) body = noClusters(state.act.copy);
   else body = html`<div class="columns">${map(state, all)}${problemList(state, all)}</div>`;
   return html`${title("Overview")}${cli("kubectl federation status", state.act.copy)}
     ${all.length ? summary(state, all) : nothing}${clusters.loaded && status.error?.code !== 403 ? failure(status.error) : nothing}${body}`;

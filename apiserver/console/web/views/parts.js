@@ -28,14 +28,17 @@ export const since = (at, now) => (at ? html`<time datetime=${at} title=${date(a
 
 /** The command that says or does the same. @param {string} command @param {(text: string) => void} copy */
 export const cli = (command, copy) => html`<div class="cli">
-  <span class="label">CLI</span><code tabindex="0">${command}</code><button class="quiet" @click=${() => copy(command)}>Copy<span class="hidden"> the command</span></button>
+  <span class="label">CLI</span><code>${command}</code><button class="quiet" @click=${() => copy(command)}>Copy<span class="hidden"> the command</span></button>
 </div>`;
 
 /** A title with what the page is about. */
 export const title = (text, beside = nothing) => html`<div class="title"><h1>${text}</h1>${beside}</div>`;
 
-/** What there is to say where there is nothing to show. */
-export const empty = (text, hint = "") => html`<div class="empty"><p>${text}</p>${hint ? html`<p class="hint">${hint}</p>` : nothing}</div>`;
+/** What there is to say where there is nothing to show, and what leads on: a command or a link. */
+export const empty = (text, hint = "", next = nothing) => html`<div class="empty"><p>${text}</p>${hint ? html`<p class="hint">${hint}</p>` : nothing}${next}</div>`;
+
+/** What there is to say where no cluster has joined yet. @param {(text: string) => void} copy */
+export const noClusters = (copy) => empty("No cluster has joined yet.", "What you make here waits until one does. An administrator of a cluster has it join:", cli("kubectl federation join NAME --member-kubeconfig FILE", copy));
 
 /** An error in the server's words. @param {Error | undefined} error */
 export const failure = (error) => (error ? html`<p class="failure" role="alert">${glyph("out")} ${error.message}</p>` : nothing);

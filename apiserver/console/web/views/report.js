@@ -147,7 +147,7 @@ export function drill(state) {
   const command = over ? `kubectl federation drill report ${quoted(name)}` : `kubectl federation drill status ${quoted(name)} -w`;
   const beside = d ? html`<span role="status">${stage(d)}</span> ${standsFor(state, d)} ${!over && state.can.drills ? html`<button class="danger" @click=${() => state.act.run({do: "abort", name})}>Abort</button>` : nothing}${over ? html`<button class="quiet" @click=${state.act.print}>Print</button>` : nothing}` : nothing;
   return html`${title(html`<span class="kind">Drill </span>${name}`, beside)}${cli(command, state.act.copy)}
-    ${d ? report(state, d) : feed.loaded ? empty("There is no such drill.") : feed.error ? failure(feed.error) : loading("the drill")}`;
+    ${d ? report(state, d) : feed.loaded ? empty("There is no such drill.", "", html`<p><a href="#/drills">All drills</a></p>`) : feed.error ? failure(feed.error) : loading("the drill")}`;
 }
 
 /** For how long a drill has been in its phase; while it holds, of how long. */

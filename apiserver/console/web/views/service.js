@@ -10,17 +10,19 @@ const data = (words) => html`<span class="mono">${words.map((w) => html`<span cl
 
 const variant = (v) => html`<p class="variant">${v.region ? `near ${v.region}` : nothing} ${v.weight ? `weight ${v.weight}` : nothing} ${data(v.data)}</p>`;
 
+/** The rows of a name: its answers, and how its clusters stand, beside or, where there is no room, below. */
 function answers(state, n) {
-  const standing = html`<td>${n.clusters.map((c) => html`<span class="stand" title=${c.why}>${glyph(c.given ? "ok" : "out")} <a href=${hashOf(state.route, {show: c.name})}>${c.name}</a><span class="why">${c.why}</span></span>`)}</td>`;
-  if (!n.answers?.length) return html`<tr><th scope="row" class="mono">${n.name}</th><td>${n.level}</td><td colspan="3">${badge("out", "answers nothing")}</td>${standing}</tr>`;
-  return n.answers.map((a, i) => html`<tr>
-    <th scope="row" class="mono">${i ? html`<span class="hidden">${n.name}</span>` : n.name}</th><td>${i ? nothing : n.level}</td><td>${a.type}</td>
-    <td>${data(a.data)}${a.oneOf?.length ? html`<details><summary>one of ${a.oneOf.length}</summary>${a.oneOf.map(variant)}</details>` : nothing}</td><td class="n">${a.ttlSeconds}</td>
-    ${i ? html`<td></td>` : standing}</tr>`);
+  const standing = n.clusters.map((c) => html`<span class="stand" title=${c.why}>${glyph(c.given ? "ok" : "out")} <a href=${hashOf(state.route, {show: c.name})}>${c.name}</a><span class="why">${c.why}</span></span>`);
+  const rows = n.answers?.length
+    ? n.answers.map((a, i) => html`<th scope="row" class="mono">${i ? html`<span class="hidden">${n.name}</span>` : n.name}</th><td>${i ? nothing : n.level}</td><td>${a.type}</td>
+      <td>${data(a.data)}${a.oneOf?.length ? html`<details><summary>one of ${a.oneOf.length}</summary>${a.oneOf.map(variant)}</details>` : nothing}</td><td class="n">${a.ttlSeconds}</td>`)
+    : [html`<th scope="row" class="mono">${n.name}</th><td>${n.level}</td><td colspan="3">${badge("out", "answers nothing")}</td>`];
+  if (state.narrow) return html`${rows.map((r) => html`<tr class="above">${r}</tr>`)}<tr><td colspan="5">${standing}</td></tr>`;
+  return rows.map((r, i) => html`<tr>${r}<td>${i ? nothing : standing}</td></tr>`);
 }
 
 function names(state, view) {
-  const head = ["Name", "Level", "Type", "Answers now", "TTL", "Clusters"].map((word) => html`<th scope="col" class=${word === "TTL" ? "n" : ""}>${word}</th>`);
+  const head = ["Name", "Level", "Type", "Answers now", "TTL", ...(state.narrow ? [] : ["Clusters"])].map((word) => html`<th scope="col" class=${word === "TTL" ? "n" : ""}>${word}</th>`);
   return view.objects.map((o) => html`
     ${o.names?.length ? table("Names", head, o.names.map((n) => answers(state, n))) : empty("It has no name in DNS yet.", "A Service has names when it is of type LoadBalancer and a cluster has an address for it.")}
     ${(o.notes ?? []).map((n) => html`<p class="remark">${n.cluster ? `${n.cluster}: ` : ""}${n.message}</p>`)}

@@ -2,7 +2,7 @@
 import {html, nothing} from "../vendor/lit-html/lit-html.js";
 import {hashOf, objectOf} from "../state.js";
 import {number, quoted} from "../words.js";
-import {answered, badge, bar, cli, empty, links, since, table, title} from "./parts.js";
+import {answered, badge, bar, cli, links, noClusters, since, table, title} from "./parts.js";
 
 /** The form of a copy's state. */
 const copyKeys = {"in sync": "serving", progressing: "returning", behind: "held", missing: "held", leaving: "returning", conflict: "out", unreachable: "lost", unreadable: "lost"};
@@ -73,7 +73,7 @@ export function explanation(state, x) {
     ${x.deleting ? html`<p class="failure">It is being deleted.</p>` : nothing}${x.pending ? html`<p class="failure">Where it goes is yet to be decided.</p>` : nothing}
     ${x.notPropagated ? html`<p class="failure">${badge("held", x.notPropagated.reason)} ${x.notPropagated.message}</p>` : nothing}
     ${(x.notes ?? []).map((n) => html`<p class="remark">${n}</p>`)}
-    ${x.clusters.length ? clusters(state, x) : empty("No cluster has joined yet.")}${slices(state, x.crossCluster)}${decisions(state, x)}`;
+    ${x.clusters.length ? clusters(state, x) : noClusters(state.act.copy)}${slices(state, x.crossCluster)}${decisions(state, x)}`;
 }
 
 /** The command that explains an object. */
@@ -82,8 +82,9 @@ export const explainCommand = (object, namespace) => `kubectl federation explain
 /** The page of a workload, #/workload/RESOURCE/NAMESPACE/NAME. */
 export function workload(state) {
   const [, resource = "", namespace = "", name = ""] = state.route.path;
-  const kind = state.store.page?.data?.kind ?? resource.split(".")[0];
+  const {kind} = objectOf(state.route);
   return html`${title(html`<span class="kind">${kind} </span>${namespace ? `${namespace}/` : ""}${name}`)}
     ${cli(explainCommand(`${resource}/${name}`, namespace), state.act.copy)}${links(state, objectOf(state.route))}
-    ${answered(state.store.page, "what the clusters say", (x) => explanation(state, x))}`;
+    ${answered(state.store.page, "what the clusters say", (x) => explanation(state, x))}
+    ${state.store.page?.error && !state.store.page.data ? html`<p><a href=${hashOf({path: ["workloads"], query: {kind: resource.split(".")[0], namespace}})}>Workloads of namespace ${namespace}</a></p>` : nothing}`;
 }
