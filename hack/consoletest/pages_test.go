@@ -60,6 +60,7 @@ func TestPagesOfFewAndMany(t *testing.T) {
 		for _, dark := range []bool{false, true} {
 			b := startBrowser(t, look{1440, 900, dark})
 			b.open(fleet.address)
+			b.wait(`document.querySelector("main h1")`)
 			b.waitCells(fleet.cells)
 			for _, hash := range fleet.pages {
 				b.show(hash)

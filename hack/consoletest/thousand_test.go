@@ -29,6 +29,9 @@ func within(t *testing.T, ok bool, what string, is, want float64) {
 // clusters change a second. It limits what the page makes and touches, and logs what that costs, or limits that too: -judge-times, with which the browser
 // goes before the API while clusters change (takesCores). Acceptance tests 2, 3 and 17 of the console; for ten minutes: make bench-console.
 func TestThousandClusters(t *testing.T) {
+	if *firefox {
+		t.Skip("only Chromium can say this")
+	}
 	s := startServer(t)
 	began := time.Now()
 	s.bind(t, "system:federation-controllers", "edit", "") // so that one request makes a Deployment that is placed
