@@ -156,6 +156,9 @@ func (b *browser) noticed(last watchedPage, main *thread) watchedPage {
 		last.To = now.From
 	}
 	seconds := max(now.To-last.To, 1) / 1000
+	if seconds < 5 { // the rest after the last minute
+		return now
+	}
 	rate := (now.Frames - last.Frames) / seconds
 	to := time.Now()
 	ran, waited := main.during(to.Add(-time.Duration(seconds*float64(time.Second))), to)
