@@ -63,7 +63,7 @@ func (s *source) follow(ctx context.Context) error {
 
 // announce has the federation know of the load balancer, if it has addresses, until ctx ends. The returned function waits until it is withdrawn.
 func (s *source) announce(ctx context.Context) (wait func()) {
-	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own, s.ports)
+	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own, s.ports, false)
 	if err != nil { // it has no addresses
 		return func() {}
 	}

@@ -93,7 +93,7 @@ func New(o Options) *Controller {
 		Options: o, ready: make(chan struct{}), wake: make(chan struct{}, 1), changed: newChanges(),
 		services: o.Informers(corev1.SchemeGroupVersion.WithResource("services")), ingresses: o.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses")),
 		policies: o.Informers(v1beta1.PoliciesResource), grants: o.Informers(v1beta1.DNSNameGrantsResource),
-		tables: plan.NewTables(o.ServicePorts), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
+		tables: plan.NewTables(o.ServicePorts, false), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
 	}
 	c.secrets = newSecrets(o.Kube, func() { c.note(func(s *changes) { s.certs = true }) })
 	return c
@@ -292,7 +292,7 @@ func (c *Controller) setPools(ctx context.Context, ids []plan.PoolID) {
 
 // startOver has the next pass read all, and what the one that failed did not come to. Until then the proxy has what it had.
 func (c *Controller) startOver(failed changes) {
-	c.tables, c.left = plan.NewTables(c.ServicePorts), c.Proxy.Pools()
+	c.tables, c.left = plan.NewTables(c.ServicePorts, false), c.Proxy.Pools()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := &c.changed

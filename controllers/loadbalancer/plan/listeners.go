@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -13,10 +12,26 @@ import (
 	servicednsplan "federation/controllers/servicedns/plan"
 )
 
-// Listener is a port at which connections are taken for a Service, and passed on as they are.
+// Listener is a port at which connections are taken for a Service, and passed on as they are; of a pool of datagrams these.
 type Listener struct {
 	Port uint16
 	Pool PoolID
+}
+
+// portKey is a port of one protocol.
+type portKey struct {
+	protocol corev1.Protocol
+	port     int32
+}
+
+func keyOf(p corev1.ServicePort) portKey {
+	return portKey{cmp.Or(p.Protocol, corev1.ProtocolTCP), p.Port}
+}
+
+// served says at which ports a load balancer serves Services.
+type served struct {
+	ports PortRanges
+	udp   bool
 }
 
 // Errors of ports in the status of a Service (status.loadBalancer.ingress[].ports[].error).
@@ -25,30 +40,30 @@ const (
 	PortTaken = "federation.kubernetes.io/PortTaken"
 	// PortNotServed: the load balancer serves Services at other ports only.
 	PortNotServed = "federation.kubernetes.io/PortNotServed"
-	// ProtocolNotServed: it is not TCP.
+	// ProtocolNotServed: it is neither TCP nor, where the load balancer serves that, UDP.
 	ProtocolNotServed = "federation.kubernetes.io/ProtocolNotServed"
 )
 
 // portOwners returns which Service has each port: the one whose status has it already, or else the oldest. So nobody can take over a port that is
 // served: neither by an old Service that asks for it later, nor by one that is made with an old date.
-func portOwners(services map[string]*corev1.Service) map[int32]*corev1.Service {
-	owners := map[int32]*corev1.Service{}
+func portOwners(services map[string]*corev1.Service) map[portKey]*corev1.Service {
+	owners := map[portKey]*corev1.Service{}
 	for _, s := range services {
 		if !v1beta1.IsBalancedService(s) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
-			if was := owners[p.Port]; isTCP(p) && (was == nil || comesBefore(s, was, p.Port)) {
-				owners[p.Port] = s
+			if was := owners[keyOf(p)]; was == nil || comesBefore(s, was, keyOf(p)) {
+				owners[keyOf(p)] = s
 			}
 		}
 	}
 	return owners
 }
 
-func isTCP(p corev1.ServicePort) bool { return p.Protocol == "" || p.Protocol == corev1.ProtocolTCP }
+func isTCP(p corev1.ServicePort) bool { return keyOf(p).protocol == corev1.ProtocolTCP }
 
-func comesBefore(a, b *corev1.Service, port int32) bool {
+func comesBefore(a, b *corev1.Service, port portKey) bool {
 	if x, y := holdsPort(a, port), holdsPort(b, port); x != y {
 		return x
 	}
@@ -56,10 +71,10 @@ func comesBefore(a, b *corev1.Service, port int32) bool {
 }
 
 // holdsPort reports whether the status of a Service says that a load balancer serves it at a port.
-func holdsPort(s *corev1.Service, port int32) bool {
+func holdsPort(s *corev1.Service, port portKey) bool {
 	for _, at := range s.Status.LoadBalancer.Ingress {
 		for _, p := range at.Ports {
-			if p.Port == port && p.Protocol == corev1.ProtocolTCP && p.Error == nil {
+			if (portKey{p.Protocol, p.Port}) == port && p.Error == nil {
 				return true
 			}
 		}
@@ -67,40 +82,40 @@ func holdsPort(s *corev1.Service, port int32) bool {
 	return false
 }
 
-// portError returns why a port of a Service is not served by a load balancer with these ports; "" if it is.
-func portError(s *corev1.Service, p corev1.ServicePort, owners map[int32]*corev1.Service, served PortRanges) string {
+// portError returns why a port of a Service is not served by a load balancer; "" if it is.
+func portError(s *corev1.Service, p corev1.ServicePort, owners map[portKey]*corev1.Service, by served) string {
 	switch {
-	case !isTCP(p):
+	case !isTCP(p) && (!by.udp || p.Protocol != corev1.ProtocolUDP):
 		return ProtocolNotServed
-	case !served.Has(p.Port):
+	case !by.ports.Has(p.Port):
 		return PortNotServed
-	case owners[p.Port] != s:
+	case owners[keyOf(p)] != s:
 		return PortTaken
 	}
 	return ""
 }
 
 // listen returns which pool takes the connections to each port, and why others of Services are not served.
-func listen(services map[string]*corev1.Service, served PortRanges) (listeners map[uint16]PoolID, reasons []Reason) {
+func listen(services map[string]*corev1.Service, by served) (listeners map[portKey]PoolID, reasons []Reason) {
 	owners := portOwners(services)
-	listeners = map[uint16]PoolID{}
+	listeners = map[portKey]PoolID{}
 	for key, s := range services {
 		if !v1beta1.IsBalancedService(s) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
 			r := Reason{Object: "Service " + key}
-			switch portError(s, p, owners, served) {
+			switch portError(s, p, owners, by) {
 			case "":
-				listeners[uint16(p.Port)] = PoolID{Namespace: s.Namespace, Service: s.Name, Port: p.Port, TCP: true}
+				listeners[keyOf(p)] = PoolID{Namespace: s.Namespace, Service: s.Name, Port: p.Port, TCP: isTCP(p), UDP: !isTCP(p)}
 				continue
 			case ProtocolNotServed:
-				r.Message = fmt.Sprintf("port %d is not served: protocol %s: must be TCP", p.Port, p.Protocol)
+				r.Message = fmt.Sprintf("port %d is not served: protocol %s: must be TCP, or UDP at a load balancer that serves it", p.Port, p.Protocol)
 			case PortNotServed:
-				r.Message = fmt.Sprintf("port %d is not served: this load balancer serves Services at ports %q only", p.Port, served)
+				r.Message = fmt.Sprintf("port %d is not served: this load balancer serves Services at ports %q only", p.Port, by.ports)
 			case PortTaken:
 				r.Message = fmt.Sprintf("port %d is not served: another Service has it", p.Port)
-				r.Holder = owners[p.Port].Namespace + "/" + owners[p.Port].Name
+				r.Holder = owners[keyOf(p)].Namespace + "/" + owners[keyOf(p)].Name
 			}
 			reasons = append(reasons, r)
 		}
@@ -108,11 +123,14 @@ func listen(services map[string]*corev1.Service, served PortRanges) (listeners m
 	return listeners, reasons
 }
 
-// Listeners returns the ports at which connections are taken for Services, sorted.
+// Listeners returns the ports at which connections and datagrams are taken for Services, sorted.
 func (t *Table) Listeners() (all []Listener) {
-	for _, port := range slices.Sorted(maps.Keys(t.listeners)) {
-		all = append(all, Listener{port, t.listeners[port]})
+	for key, id := range t.listeners {
+		all = append(all, Listener{uint16(key.port), id})
 	}
+	slices.SortFunc(all, func(a, b Listener) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), boolCompare(a.Pool.UDP, b.Pool.UDP))
+	})
 	return all
 }
 
@@ -130,11 +148,11 @@ func ServiceStatus(services map[string]*corev1.Service, written map[string]strin
 			if err != nil {
 				continue
 			}
-			served, err := ParsePortRanges(b.ServicePorts)
+			ports, err := ParsePortRanges(b.ServicePorts)
 			if err != nil {
 				continue
 			}
-			if ports := portStatuses(s, owners, served); ports != nil {
+			if ports := portStatuses(s, owners, served{ports, b.UDP}); ports != nil {
 				for _, a := range b.Addresses {
 					status[key] = append(status[key], corev1.LoadBalancerIngress{IP: a.String(), Ports: ports})
 				}
@@ -149,11 +167,11 @@ func ServiceStatus(services map[string]*corev1.Service, written map[string]strin
 }
 
 // portStatuses returns what becomes of each port; nil if none is served.
-func portStatuses(s *corev1.Service, owners map[int32]*corev1.Service, served PortRanges) (all []corev1.PortStatus) {
+func portStatuses(s *corev1.Service, owners map[portKey]*corev1.Service, by served) (all []corev1.PortStatus) {
 	some := false
 	for _, p := range s.Spec.Ports {
-		status := corev1.PortStatus{Port: p.Port, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP)}
-		if fault := portError(s, p, owners, served); fault != "" {
+		status := corev1.PortStatus{Port: p.Port, Protocol: keyOf(p).protocol}
+		if fault := portError(s, p, owners, by); fault != "" {
 			status.Error = &fault
 		} else {
 			some = true

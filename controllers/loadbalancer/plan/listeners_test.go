@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	servicednsplan "federation/controllers/servicedns/plan"
 )
 
 // balanced returns a Service "NAMESPACE/NAME" of the class, so many minutes old.
@@ -66,7 +68,7 @@ func TestPortsBelongToOneService(t *testing.T) {
 		"an old one that asks later":  {[]*corev1.Service{holding(balanced("shop/a", 1, 5000), 5000), balanced("bank/b", 9, 5000)}, "5000→shop/a", "Service bank/b: port 5000 is not served: another Service has it"},
 		"one that has another port":   {[]*corev1.Service{holding(balanced("shop/a", 1, 5000), 5000), holding(balanced("bank/b", 9, 5000, 5001), 5001)}, "5000→shop/a 5001→bank/b", "Service bank/b: port 5000 is not served: another Service has it"},
 		"a port that is not given":    {[]*corev1.Service{balanced("shop/a", 1, 22)}, "", `Service shop/a: port 22 is not served: this load balancer serves Services at ports "5000-5999" only`},
-		"UDP":                         {[]*corev1.Service{udp}, "", "Service shop/dns: port 5353 is not served: protocol UDP: must be TCP"},
+		"UDP":                         {[]*corev1.Service{udp}, "", "Service shop/dns: port 5353 is not served: protocol UDP: must be TCP, or UDP at a load balancer that serves it"},
 		"another class, and deletion": {[]*corev1.Service{other, deleted}, "", ""},
 	} {
 		table := Routes(worldOf(c.services...))
@@ -136,6 +138,97 @@ func TestConnectionsArePooledAsRequests(t *testing.T) {
 	}
 	if text := TracePort(table, 5001, pool); text != "port 5001: no Service of the class is served there\n" {
 		t.Error(text)
+	}
+}
+
+// TestDatagrams: a load balancer that serves UDP has ports of both protocols apart, and the status says which one does.
+func TestDatagrams(t *testing.T) {
+	udp := func(s *corev1.Service) *corev1.Service {
+		s.Spec.Ports[0].Protocol = corev1.ProtocolUDP
+		return s
+	}
+	dns, syslog, late := balanced("shop/dns", 3, 5053, 5853), udp(balanced("shop/syslog", 2, 5053)), udp(balanced("shop/late", 1, 5053))
+	w := worldOf(dns, syslog, late)
+	w.UDP = true
+	table := Routes(w)
+	var got []string
+	for _, l := range table.Listeners() {
+		got = append(got, l.Pool.String())
+	}
+	if want := "shop/dns:5053/TCP shop/syslog:5053/UDP shop/dns:5853/TCP"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(table.Reasons) != 1 || table.Reasons[0].String() != "Service shop/late: port 5053 is not served: another Service has it" {
+		t.Errorf("reasons %v", table.Reasons)
+	}
+	status := ServiceStatus(w.Services, map[string]string{
+		"both": `{"addresses":["192.0.2.1"],"servicePorts":"5000-5999","udp":true}`, "tcp": `{"addresses":["192.0.2.2"],"servicePorts":"5000-5999"}`})
+	if in := status["shop/syslog"]; len(in) != 1 || in[0].IP != "192.0.2.1" || in[0].Ports[0].Error != nil || in[0].Ports[0].Protocol != corev1.ProtocolUDP {
+		t.Errorf("the status of a Service by UDP has %v, want the one load balancer that serves it", in)
+	}
+	syslog.Status.LoadBalancer.Ingress = status["shop/syslog"]
+	syslog.CreationTimestamp = metav1.NewTime(time.Unix(2_000_000, 0))
+	if l := Routes(w).Listeners(); l[1].Pool.Key() != "shop/syslog" {
+		t.Errorf("what was written does not keep the port: %v", l)
+	}
+	pool := func(id PoolID) (Pool, bool) {
+		return DecidePool(PoolInput{ID: id, Service: w.Services[id.Key()]}), true
+	}
+	if text := TracePort(table, 5053, pool); !strings.Contains(text, "port 5053: connections are") || !strings.Contains(text, "port 5053: datagrams are passed on as they are\nService shop/syslog:5053/UDP, by udp\n") {
+		t.Error(text)
+	}
+}
+
+// TestCheckPort: a pool of datagrams is checked by a port of its Service with TCP, if that has one.
+func TestCheckPort(t *testing.T) {
+	s := balanced("shop/dns", 1, 5053, 5853)
+	s.Spec.Ports[0].Protocol = corev1.ProtocolUDP
+	for id, want := range map[PoolID]uint16{{Port: 5053, UDP: true}: 5853, {Port: 5853, TCP: true}: 0} {
+		if p := DecidePool(PoolInput{ID: id, Service: s}); p.CheckPort != want {
+			t.Errorf("%s is checked by port %d, want %d", id, p.CheckPort, want)
+		}
+	}
+	if s.Spec.Ports = s.Spec.Ports[:1]; DecidePool(PoolInput{ID: PoolID{UDP: true}, Service: s}).CheckPort != 0 {
+		t.Error("a Service by UDP only is checked by TCP")
+	}
+}
+
+// TestLost: what goes on with a target begins anew elsewhere if its checks fail, or for datagrams if the federation does not count on it, and others are used.
+func TestLost(t *testing.T) {
+	tcp, udp := PoolID{Port: 5000, TCP: true}, PoolID{Port: 5000, UDP: true}
+	at := func(cluster, address string) Target {
+		return Target{cluster, netip.MustParseAddrPort(address + ":5000")}
+	}
+	a, b := at("a", "192.0.2.1"), at("b", "192.0.2.2")
+	for name, c := range map[string]struct {
+		id     PoolID
+		ranks  [2]int // of a and b
+		health map[Target]Health
+		want   string
+	}{
+		"all is well":                          {tcp, [2]int{0, 0}, nil, ""},
+		"checks fail":                          {tcp, [2]int{0, 0}, map[Target]Health{a: {Failing: true}}, "a"},
+		"all checks fail":                      {tcp, [2]int{0, 0}, map[Target]Health{a: {Failing: true}, b: {Failing: true}}, ""},
+		"ejected":                              {tcp, [2]int{0, 0}, map[Target]Health{a: {Ejected: true}}, ""},
+		"drained":                              {tcp, [2]int{rankDrained, 0}, nil, ""},
+		"unseen":                               {tcp, [2]int{servicednsplan.RankUnseen, 0}, nil, ""},
+		"by datagrams, checks fail":            {udp, [2]int{0, 0}, map[Target]Health{a: {Failing: true}}, "a"},
+		"by datagrams, drained":                {udp, [2]int{rankDrained, 0}, nil, ""},
+		"by datagrams, unseen":                 {udp, [2]int{servicednsplan.RankUnseen, 0}, nil, "a"},
+		"by datagrams, unseen beside drained":  {udp, [2]int{servicednsplan.RankUnseen, rankDrained}, nil, "a"},
+		"by datagrams, both are unseen":        {udp, [2]int{servicednsplan.RankUnseen, servicednsplan.RankUnseen}, nil, ""},
+		"by datagrams, all fail or are unseen": {udp, [2]int{servicednsplan.RankUnseen, 0}, map[Target]Health{b: {Failing: true}}, "b"},
+	} {
+		p := DecidePool(PoolInput{ID: c.id, Health: c.health, Offers: []servicednsplan.Offer{offer("a", c.ranks[0], 1, "192.0.2.1"), offer("b", c.ranks[1], 1, "192.0.2.2")}})
+		var lost []string
+		for _, part := range p.Parts {
+			if part.Lost {
+				lost = append(lost, part.Cluster)
+			}
+		}
+		if strings.Join(lost, " ") != c.want {
+			t.Errorf("%s: lost are %v, want %q", name, lost, c.want)
+		}
 	}
 }
 

@@ -45,6 +45,8 @@ type Pool struct {
 	ProxyProtocol bool
 	// ServerName is what checks by TLS ask for.
 	ServerName string
+	// CheckPort is, of a pool of datagrams, the port of the Service by which its targets are checked, with TCP; 0: it has none, and they are not checked.
+	CheckPort uint16
 	// Refused are what clusters say to be their load balancers, and connections to would come back.
 	Refused []Refused
 	// Reasons say what is not as usual; sorted.
@@ -69,6 +71,9 @@ type Part struct {
 	Tier int
 	// Out: this load balancer does not reach it.
 	Out bool
+	// Lost: what goes on with it is to begin anew elsewhere. Its checks fail, or for datagrams, whose targets may have no checks, its cluster is none that
+	// serves or is drained; and others are used.
+	Lost bool
 	// Why describes its part.
 	Why string
 }
@@ -97,6 +102,7 @@ func DecidePool(in PoolInput) Pool {
 		p.pool.Check = &check
 	}
 	p.pool.ProxyProtocol = in.Service != nil && in.Service.Annotations[v1beta1.ProxyProtocolAnnotation] == v1beta1.ProxyProtocolV2
+	p.pool.CheckPort = in.checkPort()
 	p.findCandidates()
 	p.judge()
 	best := p.bestRank()
@@ -129,6 +135,8 @@ func (in PoolInput) protocol() Protocol {
 	switch {
 	case in.ID.TCP:
 		return TCP
+	case in.ID.UDP:
+		return UDP
 	case in.ID.TLS:
 		return TLS
 	case in.Service == nil:
@@ -146,6 +154,19 @@ func (in PoolInput) protocol() Protocol {
 		}
 	}
 	return HTTP
+}
+
+// checkPort returns the first port of the Service by TCP, for a pool of datagrams: nothing can be asked of a server of unknown protocol by one.
+func (in PoolInput) checkPort() uint16 {
+	if !in.ID.UDP || in.Service == nil {
+		return 0
+	}
+	for _, port := range in.Service.Spec.Ports {
+		if isTCP(port) {
+			return uint16(port.Port)
+		}
+	}
+	return 0
 }
 
 // findCandidates finds the clusters with addresses, and their tiers.
@@ -339,6 +360,7 @@ func (p *poolPlanner) explain(best int) {
 		ranks[c.Cluster] = c.Rank
 		for _, t := range c.targets {
 			t.Rank, t.Tier = rankName(c.Rank), c.tier
+			t.Lost = best >= 0 && t.Share == 0 && (p.in.Health[t.Target].Failing || p.in.ID.UDP && c.Rank > max(best, rankDrained))
 			t.Why = p.whyPart(c, t, best)
 			p.pool.Parts = append(p.pool.Parts, t)
 		}
@@ -348,8 +370,11 @@ func (p *poolPlanner) explain(best int) {
 	}
 	if len(p.pool.Parts) == 0 {
 		then := "requests are answered with 503"
-		if p.in.ID.TCP || p.in.ID.TLS {
+		switch {
+		case p.in.ID.TCP || p.in.ID.TLS:
 			then = "connections are closed"
+		case p.in.ID.UDP:
+			then = "datagrams are refused"
 		}
 		p.addReason("", "no cluster has an address that serves: %s", then)
 	}

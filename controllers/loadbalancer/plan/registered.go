@@ -48,12 +48,12 @@ func Alive(leases map[string]Lease, written map[string]string, now time.Time) ma
 	return alive
 }
 
-// Says formats what a load balancer says of itself.
-func Says(site Site, addresses []netip.Addr, servicePorts PortRanges) (string, error) {
+// Says formats what a load balancer says of itself. udp: it serves Services by UDP, too.
+func Says(site Site, addresses []netip.Addr, servicePorts PortRanges, udp bool) (string, error) {
 	if len(addresses) == 0 {
 		return "", fmt.Errorf("addresses: must be one or more")
 	}
-	text, err := json.Marshal(servicednsplan.LoadBalancer{Region: site.Region, Zone: site.Zone, Addresses: addresses, ServicePorts: servicePorts.String()})
+	text, err := json.Marshal(servicednsplan.LoadBalancer{Region: site.Region, Zone: site.Zone, Addresses: addresses, ServicePorts: servicePorts.String(), UDP: udp && len(servicePorts) > 0})
 	return string(text), err
 }
 

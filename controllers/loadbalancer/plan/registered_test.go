@@ -37,11 +37,11 @@ func TestWhichLoadBalancersAreAlive(t *testing.T) {
 }
 
 func TestWhatALoadBalancerSays(t *testing.T) {
-	text, err := Says(Site{Region: "east", Zone: "a"}, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, PortRanges{{5432, 5432}, {9000, 9100}})
-	if want := `{"region":"east","zone":"a","addresses":["192.0.2.1","2001:db8::1"],"servicePorts":"5432,9000-9100"}`; err != nil || text != want {
+	text, err := Says(Site{Region: "east", Zone: "a"}, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}, PortRanges{{5432, 5432}, {9000, 9100}}, true)
+	if want := `{"region":"east","zone":"a","addresses":["192.0.2.1","2001:db8::1"],"servicePorts":"5432,9000-9100","udp":true}`; err != nil || text != want {
 		t.Errorf("%s, %v; want %s", text, err, want)
 	}
-	if _, err := Says(Site{}, nil, nil); err == nil {
+	if _, err := Says(Site{}, nil, nil, false); err == nil {
 		t.Error("one without addresses says something")
 	}
 	got := Addresses(map[string]string{"b": text, "a": `{"addresses":["192.0.2.9","192.0.2.1"]}`, "c": "x"})

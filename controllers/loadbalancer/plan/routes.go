@@ -9,9 +9,8 @@ import (
 
 // Table says where requests go. Nobody changes it once it is made.
 type Table struct {
-	hosts map[string]*Host
-	// listeners are by port.
-	listeners map[uint16]PoolID
+	hosts     map[string]*Host
+	listeners map[portKey]PoolID
 	// Reasons are sorted; Routes has them, and Tables keeps its own.
 	Reasons []Reason
 }
@@ -51,7 +50,7 @@ func Routes(w World) *Table {
 	for _, i := range w.Ingresses {
 		ingresses[i.Namespace+"/"+i.Name] = i
 	}
-	t := NewTables(w.ServicePorts)
+	t := NewTables(w.ServicePorts, w.UDP)
 	t.Change(Change{Ingresses: ingresses, Services: w.Services, Grants: &w.Grants, Kept: w.Kept})
 	table := *t.Table()
 	table.Reasons = t.Reasons()

@@ -21,7 +21,7 @@ type Tables struct {
 	// ingresses are those that are served. With services they are all that there is, by namespace/name.
 	ingresses map[string]*networkingv1.Ingress
 	services  map[string]*corev1.Service
-	ports     PortRanges
+	served    served
 	ownership
 	// rest has the rules without a host, by namespace; inRest those that some host of the namespace leads to.
 	rest, inRest map[string]*Host
@@ -55,10 +55,10 @@ type Difference struct {
 	Reasons []Reason
 }
 
-// NewTables begins without anything. ports are those at which Services are served.
-func NewTables(ports PortRanges) *Tables {
+// NewTables begins without anything. ports are those at which Services are served, with udp by UDP, too.
+func NewTables(ports PortRanges, udp bool) *Tables {
 	return &Tables{
-		table: &Table{hosts: map[string]*Host{}, listeners: map[uint16]PoolID{}}, ports: ports,
+		table: &Table{hosts: map[string]*Host{}, listeners: map[portKey]PoolID{}}, served: served{ports, udp},
 		ingresses: map[string]*networkingv1.Ingress{}, services: map[string]*corev1.Service{}, ownership: newOwnership(),
 		rest: map[string]*Host{}, inRest: map[string]*Host{}, hosts: map[string]int{}, because: map[part][]Reason{}, names: map[PoolID]string{},
 		pools: newUses[PoolID](), secrets: newUses[string](), reasons: newUses[Reason](),
@@ -382,7 +382,7 @@ func (p *pass) countRest(namespace string) {
 }
 
 func (p *pass) makeListeners() {
-	listeners, reasons := listen(p.services, p.ports)
+	listeners, reasons := listen(p.services, p.served)
 	for _, id := range listeners {
 		p.pools.add(id, 1)
 	}

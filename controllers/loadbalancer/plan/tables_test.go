@@ -52,14 +52,14 @@ var changingPorts = PortRanges{{5000, 5003}}
 
 func newChanging(seed uint64) *changing {
 	c := &changing{
-		Rand: rand.New(rand.NewPCG(seed, 21)), tables: NewTables(changingPorts), ingresses: map[string]*networkingv1.Ingress{}, services: map[string]*corev1.Service{},
+		Rand: rand.New(rand.NewPCG(seed, 21)), tables: NewTables(changingPorts, true), ingresses: map[string]*networkingv1.Ingress{}, services: map[string]*corev1.Service{},
 		pools: map[PoolID]bool{}, names: map[PoolID]string{}, reasons: map[Reason]bool{},
 	}
 	return c
 }
 
 func (c *changing) world() World {
-	return World{Ingresses: slices.Collect(maps.Values(c.ingresses)), Services: c.services, ServicePorts: changingPorts, Grants: c.grants, Kept: c.kept}
+	return World{Ingresses: slices.Collect(maps.Values(c.ingresses)), Services: c.services, ServicePorts: changingPorts, UDP: true, Grants: c.grants, Kept: c.kept}
 }
 
 // change changes one thing or a few.
@@ -123,7 +123,7 @@ func (c *changing) randomService(key string) *corev1.Service {
 		}
 		return s
 	case 3:
-		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: int32(80 + c.IntN(2))}}
+		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: int32(80 + c.IntN(2)), Protocol: []corev1.Protocol{"", corev1.ProtocolUDP}[c.IntN(2)]}}
 	default:
 		s.Spec.Ports = service(s.Namespace, s.Name).Spec.Ports
 	}
@@ -240,7 +240,7 @@ func tablesOf(w World) *Tables {
 	for _, i := range w.Ingresses {
 		c.Ingresses[i.Namespace+"/"+i.Name] = i
 	}
-	t := NewTables(w.ServicePorts)
+	t := NewTables(w.ServicePorts, w.UDP)
 	t.Change(c)
 	return t
 }

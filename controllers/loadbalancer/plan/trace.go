@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Trace describes, line by line, where a request goes and why. pool returns the pool of a route.
@@ -57,14 +59,19 @@ func tracePassed(out *strings.Builder, r *Route, pool func(PoolID) (Pool, bool))
 // TracePort describes, line by line, where a connection to a port goes and why.
 func TracePort(t *Table, port uint16, pool func(PoolID) (Pool, bool)) string {
 	var out strings.Builder
-	id, ok := t.listeners[port]
-	p, decided := pool(id)
-	if !ok || !decided {
-		fmt.Fprintf(&out, "port %d: no Service of the class is served there\n", port)
-		return out.String()
+	for _, by := range []struct {
+		protocol corev1.Protocol
+		what     string
+	}{{corev1.ProtocolTCP, "connections"}, {corev1.ProtocolUDP, "datagrams"}} {
+		id, ok := t.listeners[portKey{by.protocol, int32(port)}]
+		if p, decided := pool(id); ok && decided {
+			fmt.Fprintf(&out, "port %d: %s are passed on as they are\n", port, by.what)
+			tracePool(&out, p)
+		}
 	}
-	fmt.Fprintf(&out, "port %d: connections are passed on as they are\n", port)
-	tracePool(&out, p)
+	if out.Len() == 0 {
+		fmt.Fprintf(&out, "port %d: no Service of the class is served there\n", port)
+	}
 	return out.String()
 }
 

@@ -22,8 +22,9 @@ type World struct {
 	Ingresses []*networkingv1.Ingress
 	// Services are the federated ones that backends may name, and those of the load balancers' class, by namespace/name.
 	Services map[string]*corev1.Service
-	// ServicePorts are those at which this load balancer serves Services of its class.
+	// ServicePorts are those at which this load balancer serves Services of its class: by TCP and, with UDP, by that too.
 	ServicePorts PortRanges
+	UDP          bool
 	// Grants and Kept say which namespace may have a host, before the age of Ingresses does. Kept is by canonical name.
 	Grants []*v1beta1.DNSNameGrant
 	Kept   map[string]servicednsplan.Keep
@@ -33,8 +34,9 @@ type World struct {
 type PoolID struct {
 	Namespace, Service string
 	Port               int32
-	// TCP: connections to it are passed on as they are (layer 4), in place of requests. TLS: so are those of TLS, by the server name that clients ask for.
-	TCP, TLS bool
+	// TCP: connections to it are passed on as they are (layer 4), in place of requests. UDP: so are its datagrams. TLS: so are connections of TLS, by the
+	// server name that clients ask for.
+	TCP, UDP, TLS bool
 }
 
 // IsZero reports whether it is no pool.
@@ -43,12 +45,14 @@ func (p PoolID) IsZero() bool { return p == PoolID{} }
 // Key is the Service's namespace/name.
 func (p PoolID) Key() string { return p.Namespace + "/" + p.Service }
 
-// String is NAMESPACE/SERVICE:PORT, with /TCP or /TLS for connections.
+// String is NAMESPACE/SERVICE:PORT, with /TCP, /UDP or /TLS where it is not for requests.
 func (p PoolID) String() string {
 	text := fmt.Sprintf("%s:%d", p.Key(), p.Port)
 	switch {
 	case p.TCP:
 		text += "/TCP"
+	case p.UDP:
+		text += "/UDP"
 	case p.TLS:
 		text += "/TLS"
 	}
@@ -63,6 +67,7 @@ const (
 	HTTP  Protocol = "http"  // HTTP/1.1
 	H2C   Protocol = "h2c"   // HTTP/2 without TLS, as for gRPC
 	TCP   Protocol = "tcp"   // connections as they are
+	UDP   Protocol = "udp"   // datagrams as they are
 	TLS   Protocol = "tls"   // connections as they are, which begin by TLS
 	HTTPS Protocol = "https" // TLS with the host's name, HTTP/2 or HTTP/1.1
 )

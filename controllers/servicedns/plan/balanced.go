@@ -21,6 +21,8 @@ type LoadBalancer struct {
 	Addresses []netip.Addr `json:"addresses"`
 	// ServicePorts are those at which it serves Services, as package loadbalancer/plan parses them.
 	ServicePorts string `json:"servicePorts,omitempty"`
+	// UDP: it serves Services by UDP at these, too.
+	UDP bool `json:"udp,omitempty"`
 }
 
 // maxLoadBalancers bounds how many are used.
