@@ -10,6 +10,8 @@
 // address, and at a node port of one of the node's addresses. Others are left alone, including those to terminating endpoints
 // that still serve.
 //
+// Flows of TCP end when their backend does. For an edge that knows of a backend that it does not, as it was cut off, there is End.
+//
 // What was traded: the kernel filters by protocol, port and an IPv4 address (Linux 5.8 and later; older ones send everything,
 // and all filtering is done here), but it walks its whole table for each query. So there is one query per changed frontend up
 // to a number, and a single one above it.

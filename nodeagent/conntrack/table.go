@@ -22,12 +22,13 @@ const (
 	get       = subsystem | 1
 	remove    = subsystem | 2
 
-	tupleOrig, tupleReply, id, filter = 1, 2, 12, 25
-	tupleIP, tupleProto               = 1, 2
-	v4Src, v4Dst, v6Src, v6Dst        = 1, 2, 3, 4
-	protoNumber, protoSrc, protoDst   = 1, 2, 3
-	filterOrig                        = 1
-	wantDst, wantNumber, wantPort     = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
+	tupleOrig, tupleReply, status, id, filter = 1, 2, 3, 12, 25
+	seenReply                                 = 1 << 1 // of the status
+	tupleIP, tupleProto                       = 1, 2
+	v4Src, v4Dst, v6Src, v6Dst                = 1, 2, 3, 4
+	protoNumber, protoSrc, protoDst           = 1, 2, 3
+	filterOrig                                = 1
+	wantDst, wantNumber, wantPort             = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
 )
 
 // maxQuestions is the maximum of frontends queried one by one. Each query costs the kernel a walk of its table.
@@ -55,10 +56,15 @@ func (t *Table) Remove(changes []ruleset.PortChange) (int, error) {
 	found := map[string]*flow{}
 	local := localAddresses()
 	for _, q := range k.flowQueries() {
-		if err := t.find(q, k, local, found); err != nil {
+		if err := t.find(q, func(f *flow) bool { return k.isStale(f, local) }, found); err != nil {
 			return 0, fmt.Errorf("reading flows: %w", err)
 		}
 	}
+	return t.remove(found)
+}
+
+// remove removes flows, and returns how many did not end by themselves before.
+func (t *Table) remove(found map[string]*flow) (int, error) {
 	var b nfnetlink.Batch
 	for _, f := range found {
 		b.Begin(remove, 0, f.family)
@@ -112,12 +118,13 @@ func localAddresses() func(netip.Addr) bool {
 	return func(a netip.Addr) bool { return own()[a] }
 }
 
-func (t *Table) find(q ruleset.FrontendKey, k keep, local func(netip.Addr) bool, found map[string]*flow) error {
+// find adds the flows that a query finds and that are wanted.
+func (t *Table) find(q ruleset.FrontendKey, wanted func(*flow) bool, found map[string]*flow) error {
 	var err error
 	for range 5 {
 		b := flowQuery(q)
 		err = t.socket.Dump(&b, func(family uint8, attributes []byte) {
-			if f := parse(family, attributes); f != nil && k.isStale(f, local) {
+			if f := parse(family, attributes); f != nil && wanted(f) {
 				found[string(f.orig)+string(f.id)] = f
 			}
 		})
@@ -158,8 +165,11 @@ func flowQuery(q ruleset.FrontendKey) (b nfnetlink.Batch) {
 }
 
 func protocolNumber(p corev1.Protocol) byte {
-	if p == corev1.ProtocolSCTP {
+	switch p {
+	case corev1.ProtocolSCTP:
 		return unix.IPPROTO_SCTP
+	case corev1.ProtocolTCP:
+		return unix.IPPROTO_TCP
 	}
 	return unix.IPPROTO_UDP
 }
@@ -169,7 +179,9 @@ type flow struct {
 	family      uint8
 	orig, id    []byte // as the kernel wrote them
 	protocol    byte
+	from        netip.AddrPort // who asks
 	to, answers netip.AddrPort // the destination, and who answers
+	answered    bool           // something has come back
 }
 
 func (f *flow) protocolName() corev1.Protocol {
@@ -178,6 +190,8 @@ func (f *flow) protocolName() corev1.Protocol {
 		return corev1.ProtocolSCTP
 	case unix.IPPROTO_UDP:
 		return corev1.ProtocolUDP
+	case unix.IPPROTO_TCP:
+		return corev1.ProtocolTCP
 	}
 	return ""
 }
@@ -192,10 +206,13 @@ func parse(family uint8, attributes []byte) *flow {
 			f.orig = append([]byte(nil), data...)
 		case tupleReply:
 			reply = data
+		case status:
+			f.answered = len(data) == 4 && binary.BigEndian.Uint32(data)&seenReply != 0
 		case id:
 			f.id = append([]byte(nil), data...)
 		}
 	})
+	_, f.from = tupleEnd(f.orig, v4Src, v6Src, protoSrc)
 	f.protocol, f.to = tupleEnd(f.orig, v4Dst, v6Dst, protoDst)
 	_, f.answers = tupleEnd(reply, v4Src, v6Src, protoSrc)
 	if !f.to.IsValid() || !f.answers.IsValid() {
