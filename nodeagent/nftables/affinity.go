@@ -108,7 +108,8 @@ func (w *Writer) forgetOnce(t *table, family uint8, may stays, only bool) error 
 	var b nfnetlink.Batch
 	x := transaction{t: t, batch: &b}
 	var stale []entry
-	if err := readSet(w.socket, w.name, family, affinity, func(key, value string) {
+	if err := readSet(w.socket, w.name, family, affinity, func(e []byte) {
+		key, value := parseElement(e)
 		backends, known := may[key[min(t.words*4, len(key)):]]
 		if (known || !only) && !backends[value] {
 			stale = append(stale, entry{affinity, key})

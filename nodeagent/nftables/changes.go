@@ -35,7 +35,11 @@ func (t *table) slotsIn(p *ruleset.Port, have *kernel, first int) (slots []netip
 
 // isShared reports whether several frontends may have an entry.
 func (e entry) isShared() bool {
-	return e.set == "" || e.set == clusterIPs || e.set == hairpin || e.set == remote
+	switch e.set {
+	case "", clusterIPs, hairpin, remote, asked, taken, retried:
+		return true
+	}
+	return false
 }
 
 // addUse adds n to the use count of an entry, and returns it.

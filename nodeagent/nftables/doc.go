@@ -20,6 +20,7 @@
 //	remote       address: what goes to other clusters is masqueraded
 //	exposed      address . protocol . port that clients outside use; empty if they are never dropped
 //	dark         one element, with a timeout, while what comes from outside to those is dropped (ADR 117)
+//	asked, taken, retried address . protocol . port of a backend, with a counter; of load balancers only (balancer.go)
 //
 // A node port has the address 0.0.0.0 or :: in them. No chain is of one Service: pick-… choose one of so many slots,
 // route-… go to pick-… by where a packet comes from, stick-… remember clients for so many seconds. A backend of weight

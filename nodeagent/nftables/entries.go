@@ -45,6 +45,9 @@ func (t *table) entries(s *state, emit func(e entry, value string)) {
 			emit(entry{remote, addr}, "")
 		}
 	}
+	if t.balancer {
+		t.countBackends(s.port, emit)
+	}
 }
 
 func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)) {

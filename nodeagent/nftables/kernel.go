@@ -80,7 +80,10 @@ func (k *kernel) readElements(s *nfnetlink.Socket, table string, family uint8) e
 		if name == affinity || name == dark { // filled by packets, or expired by the kernel itself
 			continue
 		}
-		if err := readSet(s, table, family, name, func(key, value string) { k.elements[entry{name, key}] = value }); err != nil {
+		if err := readSet(s, table, family, name, func(e []byte) {
+			key, value := parseElement(e)
+			k.elements[entry{name, key}] = value
+		}); err != nil {
 			return err
 		}
 	}
@@ -88,13 +91,13 @@ func (k *kernel) readElements(s *nfnetlink.Socket, table string, family uint8) e
 }
 
 // readSet calls each with the elements of a set; a missing set has none.
-func readSet(s *nfnetlink.Socket, table string, family uint8, name string, each func(key, value string)) error {
+func readSet(s *nfnetlink.Socket, table string, family uint8, name string, each func(element []byte)) error {
 	var b nfnetlink.Batch
 	b.Begin(messageType(unix.NFT_MSG_GETSETELEM), 0, family)
 	b.String(unix.NFTA_SET_ELEM_LIST_TABLE, table)
 	b.String(unix.NFTA_SET_ELEM_LIST_SET, name)
 	err := s.Dump(&b, func(_ uint8, a []byte) {
-		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) { each(parseElement(e)) })
+		nfnetlink.Attributes(nfnetlink.Attribute(a, unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(_ int, e []byte) { each(e) })
 	})
 	if errors.Is(err, syscall.ENOENT) {
 		return nil

@@ -51,7 +51,7 @@ func (x *transaction) standIn(step *nfnetlink.Batch) *transaction {
 }
 
 func (x *transaction) addSets(have *kernel) {
-	for _, d := range definitions(x.t.family) {
+	for _, d := range x.t.definitions() {
 		if _, ok := have.sets[d.name]; !ok {
 			x.addSet(d)
 		}
@@ -60,7 +60,7 @@ func (x *transaction) addSets(have *kernel) {
 
 // canKeepSets reports whether the present sets and base chains can stay.
 func (x *transaction) canKeepSets(have *kernel) bool {
-	for _, d := range definitions(x.t.family) {
+	for _, d := range x.t.definitions() {
 		if _, ok := have.sets[d.name]; ok && !have.hasDefinition(d) {
 			return false
 		}
@@ -138,7 +138,7 @@ func (x *transaction) rewrite(c chain, have *kernelChain) {
 
 func (x *transaction) dropSets(have *kernel) {
 	for name := range have.sets {
-		if !slices.ContainsFunc(definitions(x.t.family), func(d definition) bool { return d.name == name }) {
+		if !slices.ContainsFunc(x.t.definitions(), func(d definition) bool { return d.name == name }) {
 			x.deleteSet(name)
 		}
 	}

@@ -17,6 +17,9 @@ const (
 	remote     = "remote"
 	exposed    = "exposed"
 	dark       = "dark"
+	asked      = "asked"
+	taken      = "taken"
+	retried    = "retried"
 )
 
 // datatype is a type of nft: its number, by which nft shows elements, and its size in bytes.
@@ -38,19 +41,20 @@ type definition struct {
 	data    []datatype // of a map to values
 	verdict bool       // a map to verdicts
 	size    uint32     // at most so many elements; 0: as many as there are
+	counted bool       // each element has a counter
 }
 
 // maxAffinity bounds what packets may add to affinity. A client that finds it full is sent to any backend.
 const maxAffinity = 1 << 20
 
-func definitions(family uint8) []definition {
+func (t *table) definitions() []definition {
 	addr := ipv4Addr
-	if family == unix.NFPROTO_IPV6 {
+	if t.family == unix.NFPROTO_IPV6 {
 		addr = ipv6Addr
 	}
 	frontend := []datatype{addr, inetProto, inetService}
 	with := func(more ...datatype) []datatype { return append(frontend[:3:3], more...) }
-	return []definition{
+	all := []definition{
 		{name: services, flags: unix.NFT_SET_MAP, key: frontend, verdict: true},
 		{name: endpoints, flags: unix.NFT_SET_MAP, key: with(slotNumber), data: []datatype{addr, inetService}},
 		{name: refused, key: frontend},
@@ -64,6 +68,10 @@ func definitions(family uint8) []definition {
 		{name: exposed, key: frontend},
 		{name: dark, flags: unix.NFT_SET_TIMEOUT, key: []datatype{slotNumber}},
 	}
+	if t.balancer {
+		all = append(all, balancerSets(frontend)...)
+	}
+	return all
 }
 
 // setConcat is NFT_SET_CONCAT: ranges in more than one dimension.

@@ -25,6 +25,7 @@ type table struct {
 	allAddrs  bool         // node ports are served at all addresses but loopback
 	federated bool         // beside another service proxy
 	blackhole bool         // what comes from outside may have to be dropped, other than from inside
+	balancer  bool         // of a load balancer
 	inside    []netip.Prefix
 
 	recipes map[string]func() []rule // how chains are made that Services use
@@ -34,7 +35,7 @@ type table struct {
 func newTable(name string, family uint8, node *ruleset.Node) *table {
 	ipv6 := family == unix.NFPROTO_IPV6
 	t := &table{name: name, family: family, words: 1, pods: node.Pods.OfFamily(ipv6), allAddrs: len(node.NodePortAddrs) == 0,
-		federated: node.Federated, blackhole: node.Blackhole, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
+		federated: node.Federated, blackhole: node.Blackhole, balancer: node.Balancer, recipes: map[string]func() []rule{}, shared: map[entry]int{}}
 	if ipv6 {
 		t.words = 4
 	}
@@ -90,6 +91,9 @@ func (t *table) baseChains() []chain {
 		{"filter-output", "filter", unix.NF_INET_LOCAL_OUT, dnat + 1, afterNAT},
 		{"nat-postrouting", "nat", unix.NF_INET_POST_ROUTING, snat, t.postroutingRules()},
 	}
+	if t.balancer {
+		chains = append(chains, chain{name: "answers", rules: t.answersRules()})
+	}
 	if t.blackhole {
 		chains = append(chains, chain{"outside-prerouting", "filter", unix.NF_INET_PRE_ROUTING, dnat - 20, t.outsideRules()})
 	}
@@ -97,7 +101,11 @@ func (t *table) baseChains() []chain {
 }
 
 func (t *table) dispatchRules() []rule {
-	rules := []rule{{"to a Service's address", join(t.frontendOf(0, false), verdict(services, 0))}}
+	var rules []rule
+	if t.balancer {
+		rules = append(rules, rule{"the middle of a connection that is not known any more", join(matchProtocol(unix.IPPROTO_TCP), tcpFlags(fin|syn|rst|ack, syn, expr.CmpOpNeq), verdictExpr(expr.VerdictReturn))})
+	}
+	rules = append(rules, rule{"to a Service's address", join(t.frontendOf(0, false), verdict(services, 0))})
 	for _, where := range t.nodePortAddresses() {
 		rules = append(rules, rule{"to a node port", join(where, t.frontendOf(0, true), verdict(services, 0))})
 	}
@@ -120,13 +128,20 @@ func (t *table) nodePortAddresses() (out [][]expr.Any) {
 func (t *table) afterNATRules() []rule {
 	refuse := jumpExpr(expr.VerdictGoto, "refuse")
 	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: registerNumber(0)}}
-	rules := []rule{
-		{"connections that are there already", join(state, matchBits(expr.CtStateBitNEW, expr.CmpOpEq), verdictExpr(expr.VerdictReturn))},
+	var rules []rule
+	if t.balancer {
+		rules = t.answerRules()
+	}
+	rules = append(rules, rule{"connections that are there already", join(state, matchBits(expr.CtStateBitNEW, expr.CmpOpEq), verdictExpr(expr.VerdictReturn))})
+	if t.balancer {
+		rules = append(rules, rule{"a backend is asked", join(t.frontendOf(0, false), matchSet(asked, 0))})
+	}
+	rules = append(rules, []rule{
 		{"to a Service with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, false), verdict(sticky, 0))},
 		{"to a node port with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, true), verdict(sticky, 0))},
 		{"a Service without a backend", join(t.frontendOf(0, false), matchSet(refused, 0), refuse)},
 		{"a port that the Service does not have", join(t.target(0), matchSet(clusterIPs, 0), refuse)},
-	}
+	}...)
 	for _, where := range t.nodePortAddresses() {
 		rules = append(rules, rule{"a node port without a backend", join(where, t.frontendOf(0, true), matchSet(refused, 0), refuse)})
 	}
@@ -135,20 +150,14 @@ func (t *table) afterNATRules() []rule {
 
 // refuseRules refuse. A reset ends a connect() at once that an ICMP message would not reach while it holds its socket.
 func (t *table) refuseRules() []rule {
-	protocol := func(p byte) []expr.Any {
-		return []expr.Any{
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: registerNumber(0)},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: []byte{p}},
-		}
-	}
 	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}
 	if t.family == unix.NFPROTO_IPV6 {
 		unreachable.Code = 4
 	}
 	return []rule{
-		{"TCP", join(protocol(unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})},
-		{"UDP", join(protocol(unix.IPPROTO_UDP), []expr.Any{unreachable})},
-		{"SCTP", join(protocol(unix.IPPROTO_SCTP), []expr.Any{unreachable})},
+		{"TCP", join(matchProtocol(unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}})},
+		{"UDP", join(matchProtocol(unix.IPPROTO_UDP), []expr.Any{unreachable})},
+		{"SCTP", join(matchProtocol(unix.IPPROTO_SCTP), []expr.Any{unreachable})},
 	}
 }
 

@@ -55,6 +55,9 @@ func (x *transaction) addSet(d definition) {
 		b.Uint32(unix.NFTA_SET_DATA_LEN, concatWidth(d.data))
 	}
 	x.describe(d)
+	if d.counted {
+		x.addCounter()
+	}
 }
 
 // describe says the size of a set, and of one with ranges that of each part of its key.

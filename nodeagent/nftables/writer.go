@@ -225,7 +225,7 @@ func (w *Writer) Write(ctx context.Context, node *ruleset.Node, changes []rulese
 
 // sameTables reports whether two nodes have the same rules for the same ports.
 func sameTables(a, b *ruleset.Node) bool {
-	return a.Federated == b.Federated && a.Blackhole == b.Blackhole && slices.Equal(a.Inside, b.Inside) && slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
+	return a.Federated == b.Federated && a.Blackhole == b.Blackhole && a.Balancer == b.Balancer && slices.Equal(a.Inside, b.Inside) && slices.Equal(a.NodePortAddrs, b.NodePortAddrs) && slices.Equal(a.Pods.CIDRs, b.Pods.CIDRs) &&
 		a.Pods.Bridge == b.Pods.Bridge && a.Pods.InterfacePrefix == b.Pods.InterfacePrefix
 }
 

@@ -214,7 +214,7 @@ func findLike(in []*Port, like *Port) *Port {
 
 // Equal reports whether two Ports are the same in everything.
 func (p *Port) Equal(o *Port) bool {
-	return p.ID == o.ID && p.IPv6 == o.IPv6 && p.Affinity == o.Affinity && p.HealthCheckNodePort == o.HealthCheckNodePort &&
+	return p.ID == o.ID && p.IPv6 == o.IPv6 && p.Affinity == o.Affinity && p.Retried == o.Retried && p.HealthCheckNodePort == o.HealthCheckNodePort &&
 		p.Cluster.equal(o.Cluster) && p.Own.equal(o.Own) && p.Local.equal(o.Local) &&
 		slices.EqualFunc(p.Frontends, o.Frontends, Frontend.Equal) && slices.Equal(p.Living, o.Living)
 }

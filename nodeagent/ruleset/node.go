@@ -26,6 +26,9 @@ type Node struct {
 	// addition to those in Pods.
 	Blackhole bool
 	Inside    []netip.Prefix
+	// Balancer: it is a load balancer over clusters. What its backends do with new connections is counted, and a connection of TCP in whose middle it is
+	// asked to begin is not sent to any of them.
+	Balancer bool
 	// ClusterSetIPs are the ranges of clusterset IPs that are served; none: no clusterset IPs.
 	ClusterSetIPs []netip.Prefix
 	// Federations are the UIDs of those that this cluster is a member of. Clusterset IPs and endpoints of other clusters are taken from objects that

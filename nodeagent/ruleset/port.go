@@ -30,6 +30,8 @@ type Port struct {
 	Living []netip.AddrPort
 	// Affinity is for how many seconds a client stays with its backend, counted from its last connection; 0: not at all.
 	Affinity uint32
+	// Retried, of a Balancer: a client does not hear that a backend refuses its new connection. Its next SYN, about a second later, goes to any backend.
+	Retried bool
 	// HealthCheckNodePort is a TCP port of the node that load balancers ask for health; 0: none.
 	HealthCheckNodePort uint16
 }
