@@ -35,7 +35,7 @@ func (o *options) newSource(p *proxy.Proxy) (*source, error) {
 		return nil, err
 	}
 	s := &source{options: o, informers: from, kube: kube, proxy: p}
-	s.controller = loadbalancer.New(loadbalancer.Options{Informers: s.informers.ForResource, Kube: s.kube, Proxy: p, Site: plan.Site{Region: o.region, Zone: o.zone}, ServicePorts: o.ports})
+	s.controller = loadbalancer.New(loadbalancer.Options{Informers: s.informers.ForResource, Kube: s.kube, Proxy: p, Site: plan.Site{Region: o.region, Zone: o.zone}, ServicePorts: o.ports, UDP: o.serviceMode == nftablesMode})
 	return s, nil
 }
 
@@ -63,7 +63,7 @@ func (s *source) follow(ctx context.Context) error {
 
 // announce has the federation know of the load balancer, if it has addresses, until ctx ends. The returned function waits until it is withdrawn.
 func (s *source) announce(ctx context.Context) (wait func()) {
-	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own, s.ports, false)
+	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own, s.ports, s.serviceMode == nftablesMode)
 	if err != nil { // it has no addresses
 		return func() {}
 	}

@@ -30,6 +30,7 @@ type options struct {
 	http, https   string
 	serviceHost   string
 	servicePorts  string
+	serviceMode   string
 	serviceIdle   time.Duration
 	proxyProtocol bool
 	trusted       []string
@@ -53,7 +54,7 @@ type options struct {
 
 func newOptions() *options {
 	name, _ := os.Hostname() // without one --name is required
-	return &options{name: strings.ToLower(name), http: ":80", https: ":443", connections: 10_000, ofClient: 1000, serviceIdle: time.Hour, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
+	return &options{name: strings.ToLower(name), http: ":80", https: ":443", connections: 10_000, ofClient: 1000, serviceMode: userspaceMode, serviceIdle: time.Hour, drainDelay: 15 * time.Second, drainTimeout: time.Minute}
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
@@ -66,6 +67,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.https, "https-bind-address", o.https, "`HOST:PORT` for HTTPS, with the certificates that Ingresses name; empty: none")
 	fs.StringVar(&o.servicePorts, "service-ports", "", "`PORTS` at which Services of the class are served (layer 4), as 5432,9000-9100; empty: none. Whoever may create Services has their choice of them, the first one each")
 	fs.StringVar(&o.serviceHost, "service-bind-address", "", "`ADDRESS` at which --service-ports are served; empty: all")
+	fs.StringVar(&o.serviceMode, "service-proxy-mode", o.serviceMode, "`MODE` in which connections to --service-ports are passed on: userspace; or nftables, by the kernel, which takes CAP_NET_ADMIN, less CPU time, and UDP, too")
 	fs.DurationVar(&o.serviceIdle, "service-idle-timeout", o.serviceIdle, "how long nothing may move on a connection to a Service, or on one whose TLS is passed on, until it is closed")
 	fs.BoolVar(&o.proxyProtocol, "proxy-protocol", false, "each connection begins with a header of PROXY protocol v2, from one of --trusted-peers")
 	fs.StringSliceVar(&o.trusted, "trusted-peers", nil, "`NETWORKS` in CIDR notation whose X-Forwarded-For, Forwarded and PROXY headers are believed; those of others are replaced")
@@ -149,8 +151,24 @@ func (o *options) validateServices() (err error) {
 			return fmt.Errorf("--service-ports %q: must not have port %d, which is that of --%s", o.servicePorts, port, flag)
 		}
 	}
+	if err := o.validateMode(); err != nil {
+		return err
+	}
 	if o.serviceIdle < minServiceIdle {
 		return fmt.Errorf("--service-idle-timeout %s: must be %s or more", o.serviceIdle, minServiceIdle)
+	}
+	return nil
+}
+
+// validateMode checks what the kernel cannot do.
+func (o *options) validateMode() error {
+	switch {
+	case o.serviceMode != userspaceMode && o.serviceMode != nftablesMode:
+		return fmt.Errorf("--service-proxy-mode %q: must be %s or %s", o.serviceMode, userspaceMode, nftablesMode)
+	case o.serviceMode == nftablesMode && o.proxyProtocol:
+		return errors.New("--service-proxy-mode nftables: must be userspace with --proxy-protocol, whose headers the kernel does not read")
+	case o.serviceMode == nftablesMode && len(o.local) > 0 && o.serviceHost == "":
+		return errors.New("--service-proxy-mode nftables: needs --service-bind-address with --local-targets, to which connections would be taken for those of clients")
 	}
 	return nil
 }

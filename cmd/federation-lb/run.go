@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/cmd/internal/logformat"
+	"federation/controllers/loadbalancer/kernel"
 	"federation/controllers/loadbalancer/plan"
 	"federation/controllers/loadbalancer/proxy"
 	"federation/controllers/supervisor"
@@ -30,9 +31,18 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	proxy.RegisterMetrics()
-	p := proxy.New(proxy.Options{Trusted: o.peers, Roots: o.roots, Refuse: o.lookups.Refuse(), AccessLog: log, OwnAddresses: func() (map[netip.Addr]bool, error) { return proxy.LocalAddresses(o.localTargets) }, Changed: func(t plan.Target, why string) {
+	var edge *kernel.Edge
+	changed := func() {
+		if edge != nil {
+			edge.Changed()
+		}
+	}
+	p := proxy.New(proxy.Options{SpreadChanged: changed, Trusted: o.peers, Roots: o.roots, Refuse: o.lookups.Refuse(), AccessLog: log, OwnAddresses: func() (map[netip.Addr]bool, error) { return proxy.LocalAddresses(o.localTargets) }, Changed: func(t plan.Target, why string) {
 		klog.InfoS("What is known of a cluster's load balancer has changed", "cluster", t.Cluster, "address", t.Address, "usable", why == "", "reason", why)
 	}})
+	if edge, err = o.newEdge(p); err != nil {
+		return err
+	}
 	from, err := o.newSource(p)
 	if err != nil {
 		return err
@@ -53,7 +63,7 @@ func (o *options) run(ctx context.Context) error {
 			return nil
 		}
 		readAll(either)
-		return o.serve(either, p, from)
+		return o.serve(either, p, edge, from)
 	})
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -76,8 +86,8 @@ func (o *options) openLog() (io.Writer, error) {
 	return f, nil
 }
 
-// serve takes requests until ctx ends, and drains.
-func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error {
+// serve takes requests until ctx ends, and drains. edge may be nil.
+func (o *options) serve(ctx context.Context, p *proxy.Proxy, edge *kernel.Edge, from *source) error {
 	var servers []*proxy.Server
 	group := errgroup.Group{}
 	failed, fail := context.WithCancel(ctx)
@@ -96,6 +106,8 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 		group.Go(func() error { defer fail(); return s.Serve() })
 	}
 	services := p.ServeStreams(proxy.StreamOptions{Host: o.serviceHost, ProxyProtocol: o.proxyProtocol, MaxConnections: o.connections, MaxOfClient: o.ofClient, IdleTimeout: o.serviceIdle})
+	stopEdge := o.runEdge(ctx, edge)
+	defer stopEdge()
 	withdraw := from.announce(failed)
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil { // its unit waits for that, and nobody does elsewhere
 		klog.ErrorS(err, "Cannot tell systemd that requests are served")
@@ -104,9 +116,13 @@ func (o *options) serve(ctx context.Context, p *proxy.Proxy, from *source) error
 	withdraw() // DNS leaves it out while it drains
 	if ctx.Err() != nil {
 		p.Drain()
+		if edge != nil {
+			edge.Yield()
+		}
 		klog.InfoS("Draining: clients are told to close their connections", "delay", o.drainDelay, "timeout", o.drainTimeout)
 		time.Sleep(o.drainDelay)
 	}
+	group.Go(func() error { stopEdge(); return nil })
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.drainTimeout)
 	defer cancel()
 	group.Go(func() error { services.Shutdown(ending); return nil })

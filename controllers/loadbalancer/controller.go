@@ -43,8 +43,9 @@ type Options struct {
 	Kube  kubernetes.Interface
 	Proxy Proxy
 	Site  plan.Site
-	// ServicePorts are those at which it serves Services.
+	// ServicePorts are those at which it serves Services, by TCP and, with UDP, by that too.
 	ServicePorts plan.PortRanges
+	UDP          bool
 }
 
 // Controller keeps a proxy in line with the federation. Make it with New.
@@ -93,7 +94,7 @@ func New(o Options) *Controller {
 		Options: o, ready: make(chan struct{}), wake: make(chan struct{}, 1), changed: newChanges(),
 		services: o.Informers(corev1.SchemeGroupVersion.WithResource("services")), ingresses: o.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses")),
 		policies: o.Informers(v1beta1.PoliciesResource), grants: o.Informers(v1beta1.DNSNameGrantsResource),
-		tables: plan.NewTables(o.ServicePorts, false), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
+		tables: plan.NewTables(o.ServicePorts, o.UDP), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
 	}
 	c.secrets = newSecrets(o.Kube, func() { c.note(func(s *changes) { s.certs = true }) })
 	return c
@@ -292,7 +293,7 @@ func (c *Controller) setPools(ctx context.Context, ids []plan.PoolID) {
 
 // startOver has the next pass read all, and what the one that failed did not come to. Until then the proxy has what it had.
 func (c *Controller) startOver(failed changes) {
-	c.tables, c.left = plan.NewTables(c.ServicePorts, false), c.Proxy.Pools()
+	c.tables, c.left = plan.NewTables(c.ServicePorts, c.UDP), c.Proxy.Pools()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := &c.changed

@@ -46,6 +46,28 @@ func (t *Table) End(of []Answered) (ended []Flow, err error) {
 	return ended, err
 }
 
+// Open returns how many connections of TCP to frontends were translated and have not been closed.
+func (t *Table) Open(to []ruleset.FrontendKey) (int, error) {
+	k, of := keep{}, map[ruleset.FrontendKey]bool{}
+	for _, key := range to {
+		if key.Protocol == corev1.ProtocolTCP {
+			k[key], of[key] = nil, true
+		}
+	}
+	found := map[string]*flow{}
+	for _, q := range k.flowQueries() {
+		if err := t.find(q, func(f *flow) bool {
+			key := ruleset.FrontendKey{Addr: f.to.Addr(), IPv6: f.to.Addr().Is6(), Protocol: f.protocolName(), Port: f.to.Port()}
+			any := key
+			any.Addr = netip.Addr{}
+			return (of[key] || of[any]) && f.answers != f.to && f.state >= established && f.state < lastAck
+		}, found); err != nil {
+			return 0, fmt.Errorf("reading flows: %w", err)
+		}
+	}
+	return len(found), nil
+}
+
 // isAnswered reports whether a flow is one of these. One that was not translated is none.
 func isAnswered(f *flow, of []Answered) bool {
 	for _, a := range of {

@@ -22,13 +22,14 @@ const (
 	get       = subsystem | 1
 	remove    = subsystem | 2
 
-	tupleOrig, tupleReply, status, id, filter = 1, 2, 3, 12, 25
-	seenReply                                 = 1 << 1 // of the status
-	tupleIP, tupleProto                       = 1, 2
-	v4Src, v4Dst, v6Src, v6Dst                = 1, 2, 3, 4
-	protoNumber, protoSrc, protoDst           = 1, 2, 3
-	filterOrig                                = 1
-	wantDst, wantNumber, wantPort             = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
+	tupleOrig, tupleReply, status, protoInfo, id, filter = 1, 2, 3, 4, 12, 25
+	seenReply                                            = 1 << 1 // of the status
+	protoInfoTCP, tcpState, established, lastAck         = 1, 1, 3, 6
+	tupleIP, tupleProto                                  = 1, 2
+	v4Src, v4Dst, v6Src, v6Dst                           = 1, 2, 3, 4
+	protoNumber, protoSrc, protoDst                      = 1, 2, 3
+	filterOrig                                           = 1
+	wantDst, wantNumber, wantPort                        = 1 << 1, 1 << 3, 1 << 5 // what a filter compares
 )
 
 // maxQuestions is the maximum of frontends queried one by one. Each query costs the kernel a walk of its table.
@@ -182,6 +183,7 @@ type flow struct {
 	from        netip.AddrPort // who asks
 	to, answers netip.AddrPort // the destination, and who answers
 	answered    bool           // something has come back
+	state       byte           // of TCP
 }
 
 func (f *flow) protocolName() corev1.Protocol {
@@ -208,6 +210,10 @@ func parse(family uint8, attributes []byte) *flow {
 			reply = data
 		case status:
 			f.answered = len(data) == 4 && binary.BigEndian.Uint32(data)&seenReply != 0
+		case protoInfo:
+			if state := nfnetlink.Attribute(nfnetlink.Attribute(data, protoInfoTCP), tcpState); len(state) == 1 {
+				f.state = state[0]
+			}
 		case id:
 			f.id = append([]byte(nil), data...)
 		}

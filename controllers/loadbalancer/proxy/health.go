@@ -231,18 +231,23 @@ func (t *target) ask(ctx context.Context, timeout time.Duration) error {
 		check.TimeoutSeconds = 1 // ctx may end before
 		return t.proxy.ask(ctx, servicednsplan.Target{Address: t.Address.Addr().String(), Check: check})
 	}
+	if t.Protocol == plan.UDP && t.checkPort == 0 {
+		return nil // what the federation says of it counts alone
+	}
 	c, err := t.dial(ctx, -1)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(timeout)) // fails only for what is closed
-	if t.proxyProtocol {
+	if t.proxyProtocol && t.Protocol != plan.UDP {
 		if _, err := io.WriteString(c, localProxyHeader); err != nil {
 			return err
 		}
 	}
 	switch t.Protocol {
+	case plan.UDP:
+		return nil
 	case plan.TCP:
 		t.hearEnd(c)
 		return nil

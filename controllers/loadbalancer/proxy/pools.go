@@ -19,6 +19,8 @@ type pools struct {
 	newTarget func(targetKey) *target
 	// readOwn is OwnAddresses of the Options.
 	readOwn func() (map[netip.Addr]bool, error)
+	// spreadChanged is SpreadChanged of the Options.
+	spreadChanged func()
 	// current has *pool by plan.PoolID; requests read it.
 	current sync.Map
 
@@ -39,10 +41,13 @@ type pool struct {
 	// refused are addresses that are no targets.
 	refused []plan.Refused
 	budget  *budget
+	// spread is what Spreads says of it, if it is none for requests.
+	spread        []plan.SpreadPart
+	proxyProtocol bool
 }
 
-func newPools(newTarget func(targetKey) *target, readOwn func() (map[netip.Addr]bool, error)) *pools {
-	return &pools{newTarget: newTarget, readOwn: readOwn, inputs: map[plan.PoolID]plan.PoolInput{}, targets: map[targetKey]*target{}}
+func newPools(newTarget func(targetKey) *target, readOwn func() (map[netip.Addr]bool, error), spreadChanged func()) *pools {
+	return &pools{newTarget: newTarget, readOwn: readOwn, spreadChanged: spreadChanged, inputs: map[plan.PoolID]plan.PoolInput{}, targets: map[targetKey]*target{}}
 }
 
 // get returns a pool as it is now; false if there is none.
@@ -116,6 +121,10 @@ func (o *pools) decide(id plan.PoolID) {
 		next.targets[i], next.shares[i] = o.targetFor(part.Target, &decided), part.Share
 		next.targets[i].pools++
 	}
+	if id.TCP || id.UDP {
+		next.spread, next.proxyProtocol = spreadOf(&decided), decided.ProxyProtocol
+		defer o.spreadChanged()
+	}
 	was, ok := o.get(id)
 	if !ok {
 		next.budget = newBudget()
@@ -166,7 +175,7 @@ func (o *pools) targetFor(at plan.Target, of *plan.Pool) *target {
 	if of.Check != nil {
 		check = *of.Check
 	}
-	key := targetKey{Target: at, Protocol: of.Protocol, check: unique.Make(check), proxyProtocol: of.ProxyProtocol, serverName: of.ServerName}
+	key := targetKey{Target: at, Protocol: of.Protocol, check: unique.Make(check), proxyProtocol: of.ProxyProtocol, serverName: of.ServerName, checkPort: of.CheckPort}
 	t := o.targets[key]
 	if t == nil {
 		t = o.newTarget(key)

@@ -31,6 +31,8 @@ type Options struct {
 	OwnAddresses func() (map[netip.Addr]bool, error)
 	// AccessLog gets a line of JSON for each request. Nil: none is written.
 	AccessLog io.Writer
+	// SpreadChanged, if set, is called when Spreads may say something else. It must return at once.
+	SpreadChanged func()
 	// Changed, if set, is called when a target begins to fail its checks, is ejected, or is back. why is empty for the last.
 	Changed func(t plan.Target, why string)
 }
@@ -63,11 +65,14 @@ func New(o Options) *Proxy {
 	if o.Refuse == nil {
 		o.Refuse = v1beta1.RefuseAddress
 	}
+	if o.SpreadChanged == nil {
+		o.SpreadChanged = func() {}
+	}
 	if o.Changed == nil {
 		o.Changed = func(plan.Target, string) {}
 	}
 	p := &Proxy{Options: o, started: time.Now(), ask: probe.Asker(o.Roots, o.Refuse)}
-	p.pools = newPools(func(key targetKey) *target { return newTarget(p, key) }, o.OwnAddresses)
+	p.pools = newPools(func(key targetKey) *target { return newTarget(p, key) }, o.OwnAddresses, o.SpreadChanged)
 	p.routing.Store(&routing{table: plan.Routes(plan.World{})})
 	if o.AccessLog != nil {
 		p.log = newAccessLog(o.AccessLog)
@@ -94,6 +99,7 @@ func (p *Proxy) SetRoutes(table *plan.Table, certs map[string]*tls.Certificate) 
 	if s := p.streams.Load(); s != nil {
 		s.listenAll()
 	}
+	p.SpreadChanged()
 }
 
 // Table returns the table in use.

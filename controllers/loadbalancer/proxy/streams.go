@@ -79,6 +79,9 @@ func (s *Streams) listenAll() {
 	s.tried = time.Now()
 	want := map[uint16]bool{}
 	for _, l := range s.proxy.Table().Listeners() {
+		if l.Pool.UDP {
+			continue // an edge in the kernel serves these
+		}
 		want[l.Port] = true
 		if open := s.ports[l.Port]; open != nil {
 			open.pool.Store(&l.Pool)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,8 @@ type targetKey struct {
 	proxyProtocol bool
 	// serverName is what checks of connections by TLS ask for.
 	serverName string
+	// checkPort is the port of TCP by which a target of datagrams is checked; 0: it is not.
+	checkPort uint16
 }
 
 // target is a load balancer of a cluster.
@@ -178,8 +181,12 @@ func (t *target) dial(ctx context.Context, keepAlive time.Duration) (*net.TCPCon
 	if err := t.proxy.Refuse(t.Address.Addr()); err != nil {
 		return nil, err
 	}
+	at := t.Address
+	if t.checkPort != 0 {
+		at = netip.AddrPortFrom(at.Addr(), t.checkPort)
+	}
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
-	c, err := d.DialContext(ctx, "tcp", t.Address.String())
+	c, err := d.DialContext(ctx, "tcp", at.String())
 	if err == nil {
 		if err = t.proxy.pools.refuseOwn(c, t.Address.Addr()); err != nil {
 			_ = c.Close() // nothing has been sent
