@@ -152,12 +152,11 @@ func generationPath(generation int) string { return fmt.Sprint("/v", generation)
 const certificateSecret = "certificate"
 
 // reported is what the federation says that clusters have of a Service.
-func reported(clusters ...int) string {
-	var all v1beta1.ServiceIngresses
+func reported(clusters ...int) (all v1beta1.ServiceIngresses) {
 	for _, n := range clusters {
 		all.Items = append(all.Items, v1beta1.ClusterServiceIngress{Cluster: clusterName(n), Items: []corev1.LoadBalancerIngress{{IP: clusterAddress(n)}}})
 	}
-	return all.String()
+	return all
 }
 
 func allClusters() (all []int) {
@@ -188,7 +187,11 @@ func (f *federation) report(ctx context.Context, n int, clusters ...int) error {
 }
 
 func (f *federation) reportOf(ctx context.Context, service string, clusters ...int) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.ServiceIngressesAnnotation: reported(clusters...)}}})
+	return f.reportItems(ctx, service, reported(clusters...))
+}
+
+func (f *federation) reportItems(ctx context.Context, service string, items v1beta1.ServiceIngresses) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1beta1.ServiceIngressesAnnotation: items.String()}}})
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,10 +22,9 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// streamPort is that of a Service of the load balancers' class, and streamAddress where all proxies take connections to it.
+// streamPort is that of a Service of the load balancers' class.
 const (
 	streamPort    = 18090
-	streamAddress = "127.0.0.1:18090"
 	streamService = "raw"
 )
 
@@ -39,7 +41,7 @@ type streamLoad struct {
 	name, unit string
 	// each is how much of what is counted a unit is.
 	each float64
-	use  func(stop <-chan struct{}, done *atomic.Int64) error
+	use  func(address string, stop <-chan struct{}, done *atomic.Int64) error
 }
 
 var streamLoads = []streamLoad{
@@ -57,8 +59,8 @@ func ended(stop <-chan struct{}) bool {
 	}
 }
 
-func dialStream() (net.Conn, error) {
-	c, err := net.DialTimeout("tcp", streamAddress, 5*time.Second)
+func dialStream(address string) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(address, fmt.Sprint(streamPort)), 5*time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +77,10 @@ func ask(c net.Conn, buffer []byte) error {
 	return err
 }
 
-func connectEach(stop <-chan struct{}, done *atomic.Int64) error {
+func connectEach(address string, stop <-chan struct{}, done *atomic.Int64) error {
 	buffer := make([]byte, answer)
 	for !ended(stop) {
-		c, err := dialStream()
+		c, err := dialStream(address)
 		if err != nil {
 			return err
 		}
@@ -92,8 +94,8 @@ func connectEach(stop <-chan struct{}, done *atomic.Int64) error {
 	return nil
 }
 
-func askKept(stop <-chan struct{}, done *atomic.Int64) error {
-	c, err := dialStream()
+func askKept(address string, stop <-chan struct{}, done *atomic.Int64) error {
+	c, err := dialStream(address)
 	if err != nil {
 		return err
 	}
@@ -108,8 +110,8 @@ func askKept(stop <-chan struct{}, done *atomic.Int64) error {
 	return nil
 }
 
-func readBulk(stop <-chan struct{}, done *atomic.Int64) error {
-	c, err := dialStream()
+func readBulk(address string, stop <-chan struct{}, done *atomic.Int64) error {
+	c, err := dialStream(address)
 	if err != nil {
 		return err
 	}
@@ -128,9 +130,9 @@ func readBulk(stop <-chan struct{}, done *atomic.Int64) error {
 	return nil
 }
 
-// serveStreams is the backend's side, of one cluster.
+// serveStreams is the cluster's side.
 func serveStreams() error {
-	l, err := net.Listen("tcp", net.JoinHostPort(clusterAddress(0), fmt.Sprint(streamPort)))
+	l, err := net.Listen("tcp", fmt.Sprint(":", streamPort))
 	if err != nil {
 		return err
 	}
@@ -173,97 +175,210 @@ func (f *federation) addStream(ctx context.Context) error {
 	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return f.reportOf(ctx, streamService, 0)
+	return f.reportItems(ctx, streamService, v1beta1.ServiceIngresses{Items: []v1beta1.ClusterServiceIngress{{Cluster: clusterName(0), Items: []corev1.LoadBalancerIngress{{IP: streamCluster}}}}})
 }
 
-func (b *bench) streamProxies() []proxyUnderTest {
-	backend, cores := net.JoinHostPort(clusterAddress(0), fmt.Sprint(streamPort)), runtime.NumCPU()
-	haproxy := func(name, option string) proxyUnderTest {
-		return proxyUnderTest{name, func() *exec.Cmd {
-			return exec.Command("haproxy", "-db", "-f", b.write("haproxy-tcp.cfg", fmt.Sprintf(haproxyStreamConfig, cores, option, streamAddress, backend)))
-		}}
+// streamProxy is one row: where clients connect to, and what listens there; nothing where that is the cluster.
+type streamProxy struct {
+	proxyUnderTest
+	address string
+}
+
+func (b *bench) streamProxies() []streamProxy {
+	at, backend, cores := net.JoinHostPort(proxySide, fmt.Sprint(streamPort)), net.JoinHostPort(streamCluster, fmt.Sprint(streamPort)), runtime.NumCPU()
+	row := func(name string, command func() *exec.Cmd) streamProxy {
+		return streamProxy{proxyUnderTest{name, command}, proxySide}
 	}
-	return []proxyUnderTest{
-		{"federation-lb", b.command}, haproxy("HAProxy", ""), haproxy("HAProxy, splice-auto", "option splice-auto"),
-		{"nginx", func() *exec.Cmd {
-			return exec.Command("nginx", "-c", b.write("nginx-stream.conf", fmt.Sprintf(nginxStreamConfig, cores, b.dir, streamAddress, backend)))
-		}},
+	haproxy := func(name, option string) streamProxy {
+		return row(name, func() *exec.Cmd {
+			return exec.Command("haproxy", "-db", "-f", b.write("haproxy-tcp.cfg", fmt.Sprintf(haproxyStreamConfig, cores, option, at, backend)))
+		})
+	}
+	return []streamProxy{
+		{proxyUnderTest{"no load balancer", nil}, directSide},
+		row("federation-lb, nftables", func() *exec.Cmd { return b.command("--service-proxy-mode", "nftables") }),
+		row("federation-lb, userspace", func() *exec.Cmd { return b.command() }),
+		haproxy("HAProxy", ""), haproxy("HAProxy, splice-auto", "option splice-auto"),
+		row("nginx", func() *exec.Cmd {
+			return exec.Command("nginx", "-c", b.write("nginx-stream.conf", fmt.Sprintf(nginxStreamConfig, cores, b.dir, at, backend)))
+		}),
 	}
 }
+
+const streamHeading = `
+### Layer 4: %d connections at once, %d rounds of %s
+
+Clients, proxies and cluster are in network namespaces of their own. CPU is that of the whole machine, with the kernel's interrupts, less what the same takes
+without a load balancer: the kernel has no process whose time could be read. In brackets the proxy's own processes.
+
+| |`
 
 // streams measures all proxies that pass connections on as they are.
 func (b *bench) streams(context.Context, *certificate) (string, error) {
-	all := map[string]*figures{}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	cluster := exec.Command(self, "--serve-streams")
+	var backend *process
+	if err := within(b.lanes.cluster, func() (err error) { backend, err = start(cluster, b.dir); return err }); err != nil {
+		return "", err
+	}
+	defer backend.end()
+	whole, own := map[string]*figures{}, map[string]*figures{}
 	for range b.rounds {
 		for _, p := range b.streamProxies() {
-			if all[p.name] == nil {
-				all[p.name] = &figures{cpu: make([][]time.Duration, len(streamLoads)), rate: make([][]float64, len(streamLoads))}
+			if whole[p.name] == nil {
+				whole[p.name] = &figures{cpu: make([][]time.Duration, len(streamLoads)), rate: make([][]float64, len(streamLoads))}
+				own[p.name] = &figures{cpu: make([][]time.Duration, len(streamLoads))}
 			}
-			if err := b.measureStreams(p, all[p.name]); err != nil {
+			if err := b.measureStreams(p, whole[p.name], own[p.name]); err != nil {
 				return "", fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
 	}
+	return b.reportStreams(whole, own), nil
+}
+
+func (b *bench) reportStreams(whole, own map[string]*figures) string {
 	var w strings.Builder
-	fmt.Fprintf(&w, "\n### Layer 4: %d connections at once, %d rounds of %s\n\n| |", b.connections, b.rounds, b.length)
+	fmt.Fprintf(&w, streamHeading, b.connections, b.rounds, b.length)
 	for _, l := range streamLoads {
 		fmt.Fprintf(&w, " %s: CPU per %s | %ss a second |", l.name, l.unit, l.unit)
 	}
 	fmt.Fprintf(&w, "\n|---|%s\n", strings.Repeat("---|", 2*len(streamLoads)))
-	for _, p := range b.streamProxies() {
+	all := b.streamProxies()
+	more := func(p string, n int) time.Duration {
+		return middle(whole[p].cpu[n]) - middle(whole[all[0].name].cpu[n])
+	}
+	for i, p := range all {
 		fmt.Fprintf(&w, "| %s |", p.name)
 		for n := range streamLoads {
-			fmt.Fprintf(&w, " %s | %.*f |", middle(all[p.name].cpu[n]).Round(100*time.Nanosecond), n/2, middle(all[p.name].rate[n]))
+			cpu := fmt.Sprintf("(%s in all)", middle(whole[p.name].cpu[n]).Round(100*time.Nanosecond))
+			if i > 0 {
+				cpu = fmt.Sprintf("%s (%s)", more(p.name, n).Round(100*time.Nanosecond), middle(own[p.name].cpu[n]).Round(100*time.Nanosecond))
+			}
+			fmt.Fprintf(&w, " %s | %.*f |", cpu, n/2, middle(whole[p.name].rate[n]))
 		}
 		w.WriteString("\n")
 	}
-	return w.String(), nil
+	w.WriteString("\nTo HAProxy's:")
+	for _, p := range all[1:3] {
+		fmt.Fprintf(&w, " %s", p.name)
+		for n, l := range streamLoads {
+			fmt.Fprintf(&w, ", %s %.2f", l.name, float64(more(p.name, n))/float64(more("HAProxy", n)))
+		}
+		w.WriteString(";")
+	}
+	return strings.TrimSuffix(w.String(), ";") + ".\n"
 }
 
 // measureStreams starts a proxy, puts each load on it, and ends it.
-func (b *bench) measureStreams(p proxyUnderTest, f *figures) error {
-	proxy, err := start(p.command(), b.dir)
-	if err != nil {
-		return err
+func (b *bench) measureStreams(p streamProxy, whole, own *figures) error {
+	usage, fault := func() time.Duration { return 0 }, func(err error) error { return err }
+	if p.command != nil {
+		proxy, err := start(p.command(), b.dir)
+		if err != nil {
+			return err
+		}
+		defer proxy.end()
+		usage, fault = func() time.Duration { return proxy.usage().CPU }, proxy.fault
 	}
-	defer proxy.end()
-	if err := waitStream(); err != nil {
-		return proxy.fault(err)
+	if err := within(b.lanes.clients, func() error { return waitStream(p.address) }); err != nil {
+		return fault(err)
 	}
-	for n, l := range streamLoads {
-		stop, failed := make(chan struct{}), make(chan error, b.connections)
-		var done atomic.Int64
-		var clients sync.WaitGroup
-		for range b.connections {
-			clients.Go(func() {
-				if err := l.use(stop, &done); err != nil {
-					failed <- err
-				}
-			})
+	for n := range streamLoads {
+		load, err := b.startStreamLoad(n, p.address)
+		if err != nil {
+			return err
 		}
 		time.Sleep(b.length / 4) // warm
-		before, from, began := proxy.usage(), done.Load(), time.Now()
+		before, machine, began := usage(), machineCPU(), time.Now()
+		from, err1 := load.done()
 		time.Sleep(b.length)
-		used, units, took := proxy.usage().CPU-before.CPU, float64(done.Load()-from)/l.each, time.Since(began)
-		close(stop)
-		clients.Wait()
-		if close(failed); len(failed) > 0 {
-			return proxy.fault(fmt.Errorf("%s: %w", l.name, <-failed))
+		used, worked, took := usage()-before, machineCPU()-machine, time.Since(began)
+		done, err2 := load.done()
+		if err := errors.Join(err1, err2, load.end()); err != nil {
+			return fault(fmt.Errorf("%s: %w", streamLoads[n].name, err))
 		}
-		f.cpu[n] = append(f.cpu[n], time.Duration(float64(used)/units))
-		f.rate[n] = append(f.rate[n], units/took.Seconds())
+		units := float64(done-from) / streamLoads[n].each
+		own.cpu[n] = append(own.cpu[n], time.Duration(float64(used)/units))
+		whole.cpu[n] = append(whole.cpu[n], time.Duration(float64(worked)/units))
+		whole.rate[n] = append(whole.rate[n], units/took.Seconds())
 	}
 	return nil
 }
 
-// waitStream waits until a question is answered.
-func waitStream() (err error) {
+// streamLoadProcess is a process that puts a load on a proxy. For each line that it reads it writes how much it has done.
+type streamLoadProcess struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// startStreamLoad starts the n-th load, where clients are.
+func (b *bench) startStreamLoad(n int, address string) (*streamLoadProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "--stream-load", fmt.Sprint(n), "--stream-address", address, "--connections", fmt.Sprint(b.connections))
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, within(b.lanes.clients, cmd.Start)); err != nil {
+		return nil, err
+	}
+	return &streamLoadProcess{cmd, in, bufio.NewScanner(out)}, nil
+}
+
+func (l *streamLoadProcess) done() (n int64, err error) {
+	if _, err := io.WriteString(l.in, "\n"); err != nil {
+		return 0, err
+	}
+	if !l.out.Scan() {
+		return 0, errors.New("the load has ended")
+	}
+	return strconv.ParseInt(l.out.Text(), 10, 64)
+}
+
+func (l *streamLoadProcess) end() error {
+	_ = l.in.Close() // it ends by that
+	return l.Wait()
+}
+
+// runStreamLoad is that process.
+func runStreamLoad(n, connections int, address string) error {
+	stop, failed := make(chan struct{}), make(chan error, connections)
+	var done atomic.Int64
+	var clients sync.WaitGroup
+	for range connections {
+		clients.Go(func() {
+			if err := streamLoads[n].use(address, stop, &done); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(done.Load())
+	}
+	close(stop)
+	clients.Wait()
+	if close(failed); len(failed) > 0 {
+		return <-failed
+	}
+	return nil
+}
+
+// waitStream waits until a question is answered, and goes on to be so: a program may have begun with something else.
+func waitStream(address string) (err error) {
 	for range 500 {
 		var c net.Conn
-		if c, err = dialStream(); err == nil {
+		if c, err = dialStream(address); err == nil {
 			err = ask(c, make([]byte, answer))
 			_ = c.Close() // a trial
 			if err == nil {
+				time.Sleep(time.Second)
 				return nil
 			}
 		}

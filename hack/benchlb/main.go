@@ -54,11 +54,18 @@ func main() {
 	part := pflag.String("part", "all", "what is measured: requests, layer4, slow, hosts or all")
 	changes := pflag.Int("changes", 10_000, "changes beside requests, of Ingresses and of what clusters have")
 	backend := pflag.Bool("serve-backend", false, "run as the backend of the bench")
+	cluster := pflag.Bool("serve-streams", false, "run as the cluster of the bench's layer 4")
+	streamLoad := pflag.Int("stream-load", -1, "run as this load of the bench's layer 4")
+	streamAddress := pflag.String("stream-address", "", "where that load connects to")
 	pflag.Parse()
 	var err error
 	switch {
 	case *backend:
 		err = serveBackend()
+	case *cluster:
+		err = serveStreams()
+	case *streamLoad >= 0:
+		err = runStreamLoad(*streamLoad, *connections, *streamAddress)
 	case os.Getenv(insideVariable) == "":
 		err = runInside()
 	default:
@@ -120,11 +127,15 @@ type bench struct {
 	// dir is for files of the run.
 	dir        string
 	federation *federation
+	lanes      *lanes
 }
 
 func (b *bench) run(out string) (err error) {
 	ctx := context.Background()
 	if err := prepareNetwork(); err != nil {
+		return err
+	}
+	if b.lanes, err = newLanes(); err != nil {
 		return err
 	}
 	if b.dir, err = os.MkdirTemp("", "benchlb"); err != nil {

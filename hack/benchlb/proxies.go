@@ -36,7 +36,7 @@ func (b *bench) proxies() []proxyUnderTest {
 	pem, backend := filepath.Join(dir, "both.pem"), net.JoinHostPort(clusterAddress(0), fmt.Sprint(backendPort))
 	cores := runtime.NumCPU()
 	return []proxyUnderTest{
-		{"federation-lb", b.command},
+		{"federation-lb", func() *exec.Cmd { return b.command() }},
 		{"HAProxy", func() *exec.Cmd {
 			return exec.Command("haproxy", "-db", "-f", b.write("haproxy.cfg", fmt.Sprintf(haproxyConfig, cores, plainAddress, tlsAddress, pem, host, backend)))
 		}},
@@ -79,14 +79,15 @@ func serveBackend() error {
 		})}
 		go func() { failed <- server.Serve(l) }()
 	}
-	go func() { failed <- serveStreams() }()
 	return <-failed
 }
 
-// command of federation-lb, which serves what the federation has.
-func (b *bench) command() *exec.Cmd {
-	return exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "", "--service-bind-address", "127.0.0.1", "--service-ports", fmt.Sprint(streamPort), "--local-targets", clusterNetwork,
+// command of federation-lb, which serves what the federation has, with some more flags.
+func (b *bench) command(flags ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(b.bin, "federation-lb"), "--kubeconfig", b.federation.kubeconfig(), "--http-bind-address", plainAddress, "--https-bind-address", tlsAddress, "--metrics-bind-address", "", "--service-bind-address", proxySide, "--service-ports", fmt.Sprint(streamPort), "--local-targets", clusterNetwork,
 		"--max-connections", fmt.Sprint(2*slowClients), "--max-connections-per-client", fmt.Sprint(2*slowClients), "--drain-delay", "0s", "--drain-timeout", "1s")
+	c.Args = append(c.Args, flags...)
+	return c
 }
 
 // certificate is that of the host, and its key, in PEM.
