@@ -21,6 +21,8 @@ type Answered struct {
 type Flow struct {
 	Protocol   corev1.Protocol
 	Client, To netip.AddrPort
+	// Answered: something had come back.
+	Answered bool
 }
 
 // End removes flows of any protocol, and returns them. A packet of theirs that comes later is the first of a new flow. It must be called in the
@@ -40,7 +42,7 @@ func (t *Table) End(of []Answered) (ended []Flow, err error) {
 		}
 	}
 	for _, f := range found {
-		ended = append(ended, Flow{f.protocolName(), f.from, f.to})
+		ended = append(ended, Flow{f.protocolName(), f.from, f.to, f.answered})
 	}
 	_, err = t.remove(found)
 	return ended, err

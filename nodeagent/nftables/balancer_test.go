@@ -197,7 +197,7 @@ func TestBalancerResets(t *testing.T) {
 		}
 		lost.Unanswered = false
 		ended, err := flows.End([]conntrack.Answered{lost, {To: to, By: b.address(b.clusters[1], 8080)}})
-		if err != nil || len(ended) != 1 || ended[0].Client.Addr() != b.address(b.outside, 0).Addr() || ended[0].To != b.address(b.at, 8080) || ended[0].Protocol != corev1.ProtocolTCP {
+		if err != nil || len(ended) != 1 || ended[0].Client.Addr() != b.address(b.outside, 0).Addr() || ended[0].To != b.address(b.at, 8080) || ended[0].Protocol != corev1.ProtocolTCP || !ended[0].Answered {
 			t.Fatalf("ended: %v, %v", ended, err)
 		}
 		if got, err := ask(); !errors.Is(err, unix.ECONNRESET) {

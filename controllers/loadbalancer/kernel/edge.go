@@ -70,7 +70,7 @@ type Edge struct {
 	// yielding is until when another process may take the claim.
 	yielding time.Time
 
-	// The following belong to the goroutine of Run.
+	// The following belong to the goroutine of run.
 	holds bool
 	// failed is when rules could not be written last.
 	failed time.Time
@@ -121,14 +121,18 @@ func (e *Edge) Yield() {
 // Run works until ctx ends. Then the rules go, unless another process has taken them over: at first those for new connections, and the rest, without which the
 // kernel does not know the others any more, when these have ended, or after Drain.
 func (e *Edge) Run(ctx context.Context) {
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	watching.Go(supervisor.Kept(ctx, "loadbalancer", func(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(supervisor.Kept(ctx, "loadbalancer", func(ctx context.Context) {
 		if err := e.Writer.Watch(ctx, e.resync); err != nil {
 			klog.ErrorS(err, "Changes of the rules by others are not seen any more")
 			<-ctx.Done()
 		}
 	}))
+	running.Go(supervisor.Kept(ctx, "loadbalancer", e.run))
+}
+
+func (e *Edge) run(ctx context.Context) {
 	e.resync() // after a panic nobody knows
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
@@ -278,14 +282,15 @@ func (e *Edge) endLost(spreads []plan.Spread) {
 func (e *Edge) end(of []conntrack.Answered) {
 	flows, err := e.Flows.End(of)
 	if err != nil {
-		klog.ErrorS(err, "Cannot end all flows to targets that are lost, will retry")
+		klog.ErrorS(err, "Cannot end all flows to targets that do not answer, will retry where these are lost")
 		for _, a := range of {
 			delete(e.ended, a)
 		}
+		e.failed = time.Now()
 		e.Changed()
 	}
 	for _, f := range flows {
-		endedTotal.WithLabelValues(string(f.Protocol)).Inc()
+		observeEnded(f.Protocol)
 	}
 	if err := ProvokeResets(flows); err != nil {
 		klog.V(2).InfoS("Clients whose connections were ended learn it when they next send something", "connections", len(flows), "reason", err)
@@ -297,13 +302,13 @@ func (e *Edge) look(now time.Time) {
 	if !e.holds || len(e.written) == 0 || len(e.watched) > manyCounters && now.Sub(e.looked) < lookSeldom {
 		return
 	}
-	first := e.looked.IsZero()
-	e.looked = now
 	counts, err := e.Writer.Counts()
 	if err != nil {
 		klog.ErrorS(err, "Cannot read how many connections went where")
 		return
 	}
+	first := e.looked.IsZero()
+	e.looked = now
 	if unanswered := e.takeIn(counts, first, now); len(unanswered) > 0 {
 		e.program(context.Background()) // first they get no new ones
 		e.end(unanswered)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -153,6 +154,23 @@ func (b *bed) at(h *nettest.Host, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(h.V4, port)
 }
 
+// nobody is a user without any right.
+const nobody = 65534
+
+// program returns the test's binary where nobody may run it, with nothing but the rights that it needs.
+func (b *bed) program() string {
+	b.Helper()
+	text, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(b.TempDir(), "balancer")
+	if err := errors.Join(os.WriteFile(file, text, 0o755), os.Chmod(filepath.Dir(filepath.Dir(file)), 0o755)); err != nil { // the folder of a test is its owner's alone
+		b.Fatal(err)
+	}
+	return file
+}
+
 // process is a load balancer.
 type process struct {
 	*exec.Cmd
@@ -164,8 +182,9 @@ type process struct {
 // start starts a load balancer, and waits until it serves.
 func (b *bed) start() *process {
 	b.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(b.program())
 	cmd.Env = append(os.Environ(), asBalancer+"=yes")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_NET_BIND_SERVICE}}
 	var log strings.Builder
 	cmd.Stderr = &log
 	in, err1 := cmd.StdinPipe()

@@ -39,4 +39,8 @@ func observeOutcome(service, cluster string, protocol corev1.Protocol, o outcome
 	}
 }
 
+func observeEnded(protocol corev1.Protocol) {
+	endedTotal.WithLabelValues(strings.ToLower(string(protocol))).Inc()
+}
+
 func observeActive(is bool) { active.Set(map[bool]float64{true: 1}[is]) }

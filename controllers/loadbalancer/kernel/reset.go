@@ -24,7 +24,7 @@ func ProvokeResets(of []conntrack.Flow) error {
 	for _, v6 := range []bool{false, true} {
 		var some []conntrack.Flow
 		for _, f := range of {
-			if f.Protocol == corev1.ProtocolTCP && f.To.Addr().Is6() == v6 {
+			if f.Protocol == corev1.ProtocolTCP && f.Answered && f.To.Addr().Is6() == v6 {
 				some = append(some, f)
 			}
 		}

@@ -71,8 +71,8 @@ type Part struct {
 	Tier int
 	// Out: this load balancer does not reach it.
 	Out bool
-	// Lost: what goes on with it is to begin anew elsewhere. Its checks fail, or for datagrams, whose targets may have no checks, its cluster is none that
-	// serves or is drained; and others are used.
+	// Lost: flows to it are to end, so that clients begin new ones. Its checks fail, or for datagrams, whose targets may have no checks, its cluster neither
+	// serves nor is drained; and others are used.
 	Lost bool
 	// Why describes its part.
 	Why string
