@@ -7,6 +7,8 @@
 #
 # The same by TLS to a host whose Ingress has it passed on: none may fail but those that are open when a cluster or load balancer goes.
 #
+# SERVICE_PROXY_MODE=nftables has the kernel pass these connections on, of one of the two load balancers at a time, since they are on one machine.
+#
 # Clusters are real API servers with simulated nodes; at the address that each gives its Service an HTTP server stands for its load balancer and pods.
 # All of it is in a network namespace of its own.
 set -euo pipefail
@@ -30,7 +32,7 @@ signal() { # shellcheck disable=SC2086
   kill "-$1" ${servers[$2]}
 }
 balancer() { # NAME ADDRESS METRICS
-  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "$2:443" --service-bind-address "$2" --service-ports 5000 --local-targets "$(printf '%s/32,' "${vips[@]}" "${raw[@]}" "${secure[@]}" | sed 's/,$//')" \
+  _output/bin/federation-lb --kubeconfig "$root/lb.kubeconfig" --name "$1" --region east --addresses "$2" --http-bind-address "$2:80" --https-bind-address "$2:443" --service-bind-address "$2" --service-ports 5000 --service-proxy-mode "${SERVICE_PROXY_MODE:-userspace}" --local-targets "$(printf '%s/32,' "${vips[@]}" "${raw[@]}" "${secure[@]}" | sed 's/,$//')" \
     --metrics-bind-address "127.0.0.1:$3" --drain-delay 5s --drain-timeout 10s >>"$root/$1.log" 2>&1 &
   balancers[$1]=$!; pids+=($!)
 }
@@ -52,6 +54,7 @@ cleanup() { kill -CONT "${pids[@]}" 2>/dev/null || true; kill -KILL "${pids[@]}"
 trap cleanup EXIT
 mkdir -p "$root"
 ip link set lo up
+sysctl -qw net.ipv4.ip_forward=1
 go build -o _output/bin/ ./hack/lbclient
 stack up --clusters 2 --nodes 1 >/dev/null
 # shellcheck disable=SC1091

@@ -30,6 +30,9 @@ func newLanes() (l *lanes, err error) {
 		if *ns, err = newNamespace(); err != nil {
 			return nil, err
 		}
+		if err := within(*ns, allowConnections); err != nil {
+			return nil, err
+		}
 	}
 	here, err := netns.Get()
 	if err != nil {

@@ -94,12 +94,20 @@ func runInside() error {
 	return cmd.Run()
 }
 
-// prepareNetwork gives loopback the addresses of clusters, and the kernel enough ports for many connections.
-func prepareNetwork() error {
+// allowConnections gives the kernel enough ports for many connections.
+func allowConnections() error {
 	for file, value := range map[string]string{"ip_local_port_range": "20000 65535", "tcp_tw_reuse": "1"} {
 		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0o644); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// prepareNetwork gives loopback the addresses of clusters.
+func prepareNetwork() error {
+	if err := allowConnections(); err != nil {
+		return err
 	}
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
