@@ -29,8 +29,8 @@ func (m *Member) told(service *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// gives is the address that a member's load balancer has for a Service of ours, "" where none of its endpoints is ready.
-func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
+// addressGiven is the address that a member's load balancer has for a Service of ours, "" where none of its endpoints is ready.
+func addressGiven(f *Fleet, m *Member, service *unstructured.Unstructured) string {
 	copied := m.API.Get(services, service.GetNamespace(), service.GetName())
 	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") != "LoadBalancer" || !m.isReady(service) {
 		return ""
@@ -41,9 +41,9 @@ func (f *Fleet) gives(m *Member, service *unstructured.Unstructured) string {
 	return ""
 }
 
-// givesPods is the address that a member's pods have for clients in another one: of a Service without load balancers, where both are in one
+// podAddressGiven is the address that a member's pods have for clients in another one: of a Service without load balancers, where both are in one
 // network; "" where none of its endpoints is ready.
-func (f *Fleet) givesPods(m, to *Member, service *unstructured.Unstructured) string {
+func podAddressGiven(f *Fleet, m, to *Member, service *unstructured.Unstructured) string {
 	copied, network := m.API.Get(services, service.GetNamespace(), service.GetName()), f.cluster(m.Name).Spec.Network
 	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") == "LoadBalancer" || network == "" || network != f.cluster(to.Name).Spec.Network || !m.isReady(service) {
 		return ""
@@ -66,7 +66,7 @@ func (f *Fleet) copyOf(u, there *unstructured.Unstructured) bool {
 }
 
 // checkAcross checks that what a member has been told of each cluster that can be seen is true of it.
-func (f *Fleet) checkAcross(m *Member, law lawFunc) {
+func checkAcross(f *Fleet, m *Member, law lawFunc) {
 	if m.Wire.Refuses(endpointSlices.Resource, "") {
 		return
 	}
@@ -76,8 +76,8 @@ func (f *Fleet) checkAcross(m *Member, law lawFunc) {
 		}
 		f.tally.check("clusters know of each other")
 		told := m.told(u)
-		for _, o := range f.settled() {
-			want, got := f.gives(o, u)+f.givesPods(o, m, u), told[o.Name]
+		for _, o := range settledMembers(f) {
+			want, got := addressGiven(f, o, u)+podAddressGiven(f, o, m, u), told[o.Name]
 			if drained := f.cluster(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
 				want += " ready" // a drained one may be either: that depends on the others
 			}
@@ -90,9 +90,9 @@ func (f *Fleet) checkAcross(m *Member, law lawFunc) {
 
 // checkAddresses checks that a Service says at which addresses clusters serve it: at those of all that can be seen, and at none that no
 // cluster has.
-func (f *Fleet) checkAddresses(name string, u *unstructured.Unstructured, law lawFunc) {
+func checkAddresses(f *Fleet, name string, u *unstructured.Unstructured, law lawFunc) {
 	f.tally.check("a Service has its clusters' addresses")
-	settled, missing, says, known := f.settled(), []string{}, addressesOf(u), map[string]bool{}
+	settled, missing, says, known := settledMembers(f), []string{}, addressesOf(u), map[string]bool{}
 	for _, m := range f.members {
 		there := m.API.Get(services, u.GetNamespace(), u.GetName())
 		if !f.copyOf(u, there) {
@@ -122,7 +122,7 @@ func addressesOf(u *unstructured.Unstructured) (addresses []string) {
 
 // takenAway is what is against the law in a write to a member: what it was told of a cluster that served when it was last seen
 // stays while that cannot be seen. It is called with the fleet locked.
-func (f *Fleet) takenAway(member string, r memapi.Request) []error {
+func takenAway(f *Fleet, member string, r memapi.Request) []error {
 	if r.Verb != "delete" || r.Resource != endpointSlices {
 		return nil
 	}

@@ -281,7 +281,7 @@ func (p *player) delete(args []string) error {
 	before := p.Federation.Get(t.GroupVersionResource, t.namespace, t.name)
 	err = at(p.user, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	if err == nil && policy == metav1.DeletePropagationOrphan && before != nil && before.GetDeletionTimestamp() == nil {
-		p.orphaned(t, before.GetUID())
+		p.laws.foreign.orphaned(p.Fleet, t, before.GetUID())
 	}
 	for range 100 { // kubectl waits, too
 		if p.Federation.Get(t.GroupVersionResource, t.namespace, t.name) == nil {
@@ -389,7 +389,7 @@ func (p *player) member(args []string) error {
 		return do(p, m, client, t, args[3:])
 	}
 	if args[1] == "delete" {
-		p.unmade(m, t)
+		p.laws.foreign.unmade(p.Fleet, m, t)
 		return at(client, t.Resource, t.namespace).Delete(p.ctx, t.name, metav1.DeleteOptions{})
 	}
 	_, err = at(client, t.Resource, t.namespace).Patch(p.ctx, t.name, types.MergePatchType, []byte(strings.Join(args[3:], " ")), metav1.PatchOptions{FieldManager: "somebody"})

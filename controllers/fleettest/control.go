@@ -153,7 +153,7 @@ func (c *control) reports() bool { return c.leads.Load() && (c.leader == nil || 
 func (c *control) manager(client *memapi.Client, of *members) *manager.Manager {
 	f := c.fleet
 	return &manager.Manager{Options: manager.Options{
-		Client: client, Federation: f.uid, Recorder: f.events, Info: f.info(), Members: of, Parts: c.parts,
+		Client: client, Federation: f.uid, Recorder: f.events, Info: infoOf(f), Members: of, Parts: c.parts,
 		NewInformers: func(shardsplan.Set) (manager.Informers, error) { return newInformers(client, "", nil), nil },
 		Failover:     f.Settings.failover(), Others: c.stated, Levels: []readinessplan.Level{readinessplan.Zone, readinessplan.Region}, Offers: c.offers,
 		Drills: manager.Drills{Process: c.name, Writes: &drill.Writes{}, Leases: leasesOf(client), Records: func(context.Context, []drillplan.Record) (map[drillplan.Record][]string, error) {

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
@@ -82,8 +81,6 @@ type Fleet struct {
 	sorted     []*Member // by name; nil: to be sorted again
 	laws       laws
 	writes     []string
-	moves      map[types.UID]int // how often the numbers of a placement changed, by the UID of the object
-	placed     map[types.UID]*v1beta1.Placement
 	controls   []*control
 	crashAfter int
 	disturbed  time.Time // when something was last wrong with the federation itself
@@ -93,7 +90,7 @@ type Fleet struct {
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, began: time.Now(), events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), moves: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}, tally: NewTally()}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, began: time.Now(), events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), tally: NewTally()}
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
@@ -153,20 +150,20 @@ func (f *Fleet) turn() {
 			seen = v
 		}
 		if f.hearsNothing() {
-			f.laws.unheard(now)
+			f.laws.replicas.unheard(now)
 		}
 		if v := f.sum(); v != stood {
 			if n := f.Federation.Changes(); n != noted {
-				f.noteFirst()
+				f.laws.moves.noteFirst(f)
 				noted = n
 			}
-			f.failures = append(f.failures, f.instant(now)...)
+			f.failures = append(f.failures, f.laws.replicas.check(f, now)...)
 			stood = v
 		}
-		f.parted(now)
-		f.emptied(now)
-		f.failures = append(f.failures, f.dns(now)...)
-		f.failures = append(f.failures, f.unexpectedPanics()...)
+		f.laws.moves.noteReached(f, now)
+		f.laws.moves.noteEmptied(f, now)
+		f.failures = append(f.failures, f.laws.dns.checkZone(f, now)...)
+		f.failures = append(f.failures, unexpectedPanics(f)...)
 		f.mu.Unlock()
 		f.replace()
 	}
@@ -310,18 +307,18 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err == nil && where == "federation" {
-		f.failures = append(f.failures, f.moved(r, time.Now())...)
+		f.failures = append(f.failures, f.laws.moves.check(f, r, time.Now())...)
 		if from.leads {
 			f.tally.check(overtaken)
 		}
 		f.failures = append(f.failures, f.laws.writes.decides(from, r)...)
 	}
 	if err == nil && where != "federation" {
-		f.failures = append(f.failures, f.takenAway(where, r)...)
-		f.failures = append(f.failures, f.touched(where, r, time.Now())...)
-		f.failures = append(f.failures, f.adopts(where, r)...)
-		f.failures = append(f.failures, f.keeps(where, r, time.Now())...)
-		f.failures = append(f.failures, f.unknown(where, r, time.Now())...)
+		f.failures = append(f.failures, takenAway(f, where, r)...)
+		f.failures = append(f.failures, f.laws.foreign.checkWrite(f, where, r, time.Now())...)
+		f.failures = append(f.failures, f.laws.adoptions.check(f, where, r)...)
+		f.failures = append(f.failures, f.laws.podNeeds.check(f, where, r, time.Now())...)
+		f.failures = append(f.failures, f.laws.unknown.check(f, where, r, time.Now())...)
 		if from.unawaited && from.changedPods { // more may be asked for by now, which it could not know
 			f.laws.taken[workloadKey{r.Resource.Resource, r.Namespace, r.Name}] = time.Now()
 		}
@@ -345,7 +342,7 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 	}
 	line += " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 	switch {
-	case err != nil && f.isForeign(where, r):
+	case err != nil && isForeign(f, where, r):
 		line += hasTheName
 	case err != nil:
 		line += " (refused)"
@@ -415,7 +412,7 @@ func (f *Fleet) Settle() error {
 
 // comingBack reports whether a cluster that can be used is to get more of what it would have.
 func (f *Fleet) comingBack() bool {
-	return slices.ContainsFunc(f.settled(), func(m *Member) bool {
+	return slices.ContainsFunc(settledMembers(f), func(m *Member) bool {
 		return f.cluster(m.Name).Phase() == v1beta1.PhaseFailingBack
 	})
 }

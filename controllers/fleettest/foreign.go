@@ -72,7 +72,7 @@ func makeAs(p *player, m *Member, client dynamic.Interface, t target, u *unstruc
 	if errors.IsAlreadyExists(err) {
 		return nil
 	}
-	p.made(m, t)
+	p.laws.foreign.made(p.Fleet, m, t)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (p *player) applyIn(m *Member, client dynamic.Interface, file string) error
 			if r.Namespaced && namespace == "" {
 				namespace = metav1.NamespaceDefault
 			}
-			p.made(m, target{Resource: r, namespace: namespace, name: u.GetName()})
+			p.laws.foreign.made(p.Fleet, m, target{Resource: r, namespace: namespace, name: u.GetName()})
 		}
 	}
 	return err
@@ -130,7 +130,7 @@ func withoutIdentity(u *unstructured.Unstructured) *unstructured.Unstructured {
 const hasTheName = " (a foreign object has the name)"
 
 // isForeign reports whether a foreign object is in the place that a request to a member is about. It is called with the fleet locked.
-func (f *Fleet) isForeign(member string, r memapi.Request) bool {
+func isForeign(f *Fleet, member string, r memapi.Request) bool {
 	m := f.members[member]
 	if m == nil {
 		return false

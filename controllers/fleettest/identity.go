@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
 )
@@ -74,12 +76,12 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	api.Restore(to)
-	for k := range p.laws.ready {
+	for k := range p.laws.replicas.ready {
 		p.laws.taken[k] = time.Now()
 	}
 	if m != nil {
 		m.seen, m.replaced = 0, time.Now()
-		p.laws.foreign.lost(m.Name, p.inMember)
+		p.laws.foreign.lost(m.Name, func(at objectIn) *unstructured.Unstructured { return objectInMember(p.Fleet, at) })
 		return
 	}
 	p.disturbed = time.Now()
@@ -87,22 +89,22 @@ func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
 	for _, u := range p.Federation.List(v1beta1.PoliciesResource, nil) {
 		p.gate.remember(u)
 	}
-	p.recall()
+	p.laws.recall(p.Fleet)
 }
 
 // recall has the laws know what the federation knows again, and nothing of what it has forgotten. It is called with the fleet locked.
-func (f *Fleet) recall() {
-	f.toAdopt()
-	clear(f.placed)
-	clear(f.laws.phases)
-	clear(f.laws.unknown.deletes) // each restore is a mistake of its own
+func (l *laws) recall(f *Fleet) {
+	f.laws.adoptions.note(f)
+	clear(l.moves.placed)
+	clear(l.moves.phases)
+	clear(l.unknown.deletes) // each restore is a mistake of its own
 	for name := range f.members {
 		if c := f.cluster(name); c != nil {
-			f.laws.phases[name] = c.Phase()
+			l.moves.phases[name] = c.Phase()
 		}
 	}
-	maps.DeleteFunc(f.laws.foreign.orphans, func(at objectIn, _ orphan) bool {
-		return f.isCopy(f.inMember(at)) // it has yet to be released, and that it is to be may be forgotten
+	maps.DeleteFunc(l.foreign.orphans, func(at objectIn, _ orphan) bool {
+		return f.isCopy(objectInMember(f, at)) // it has yet to be released, and that it is to be may be forgotten
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -31,24 +30,34 @@ func against(law, format string, args ...any) error {
 	return &Broken{law, fmt.Sprintf(format, args...)}
 }
 
-// laws remembers what it takes to see that ready replicas fall.
+// laws are those that are watched all the time: each remembers what it takes to see that it is broken.
 type laws struct {
-	ready map[workloadKey]readiness
 	// taken is when something other than the federation took ready replicas away.
-	taken   map[workloadKey]time.Time
-	asked   map[workloadKey]asked
-	sums    map[workloadKey][]sum          // of the time that a write may be under way
-	copies  map[workloadKey]map[string]int // replicas that copies had a moment ago, by cluster
-	writes  writeLaws
-	dns     dnsLaws
-	foreign foreignLaws
-	phases  map[string]v1beta1.FailoverPhase
-	reached map[string]time.Time // since when half of the processes, but not all, reach a member
-	emptied map[string]time.Time // when a cluster was last known as one to be empty
-	// adoptions are the copies to be adopted after the federation was restored.
-	adoptions map[objectIn]adoption
+	taken     map[workloadKey]time.Time
+	replicas  replicaLaws
+	moves     moveLaws
+	writes    writeLaws
+	dns       dnsLaws
+	foreign   foreignLaws
 	unknown   unknownLaws
-	sources   map[objectIn]types.UID // of the copies of what pods need
+	adoptions adoptionLaws
+	podNeeds  podNeedLaws
+}
+
+func newLaws() laws {
+	return laws{taken: map[workloadKey]time.Time{}, replicas: newReplicaLaws(), moves: newMoveLaws(), writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), unknown: newUnknownLaws(), adoptions: newAdoptionLaws(), podNeeds: newPodNeedLaws()}
+}
+
+// replicaLaws remember what it takes to see that ready replicas fall.
+type replicaLaws struct {
+	ready  map[workloadKey]readiness
+	asked  map[workloadKey]asked
+	sums   map[workloadKey][]sum          // of the time that a write may be under way
+	copies map[workloadKey]map[string]int // replicas that copies had a moment ago, by cluster
+}
+
+func newReplicaLaws() replicaLaws {
+	return replicaLaws{ready: map[workloadKey]readiness{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, copies: map[workloadKey]map[string]int{}}
 }
 
 // sum is how many replicas were ready in all at a time.
@@ -63,10 +72,6 @@ type asked struct {
 	until      time.Time // least counts until then
 }
 
-func newLaws() laws {
-	return laws{ready: map[workloadKey]readiness{}, taken: map[workloadKey]time.Time{}, asked: map[workloadKey]asked{}, sums: map[workloadKey][]sum{}, copies: map[workloadKey]map[string]int{}, writes: newWriteLaws(), dns: newDNSLaws(), foreign: newForeignLaws(), phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, emptied: map[string]time.Time{}, adoptions: map[objectIn]adoption{}, unknown: newUnknownLaws(), sources: map[objectIn]types.UID{}}
-}
-
 // hearing is how long it takes at most until all that the federation does is based on what has happened: the time
 // until a loss is believed, and that of a write under way.
 const hearing = 15 * time.Second
@@ -76,15 +81,15 @@ const hearing = 15 * time.Second
 const underWay = 2500 * time.Millisecond
 
 // known is how many replicas were ready for as long as a write may be under way.
-func (l *laws) known(k workloadKey, before int, now time.Time) int {
+func (l *replicaLaws) known(k workloadKey, before int, now time.Time) int {
 	sums := slices.DeleteFunc(l.sums[k], func(s sum) bool { return now.Sub(s.at) > underWay })
 	l.sums[k] = append(sums, sum{now, before})
 	return slices.MinFunc(l.sums[k], func(a, b sum) int { return a.ready - b.ready }).ready
 }
 
-// instant checks the law of each moment: the sum of ready replicas in clusters that can be reached does not fall below
+// check checks the law of each moment: the sum of ready replicas in clusters that can be reached does not fall below
 // what it was or what is asked for, whichever is less, through fewer being asked of a member.
-func (f *Fleet) instant(now time.Time) (broken []error) {
+func (l *replicaLaws) check(f *Fleet, now time.Time) (broken []error) {
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" || k.Kind == "Job" {
 			continue // the pods of a Job are not there to be ready
@@ -92,11 +97,11 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 		for _, u := range f.Federation.List(k.Resource, nil) {
 			key := workloadKey{k.Resource.Resource, u.GetNamespace(), u.GetName()}
 			f.tally.check("law of ready replicas")
-			want := f.laws.want(key, f.askedFor(key, u, now), now)
-			before, is := f.laws.ready[key], f.readyOf(key, u, now)
-			was := f.laws.known(key, before.sum, now)
-			f.laws.ready[key] = is
-			if is.lostSince(before) || f.scaled(key) {
+			want := l.want(key, l.askedFor(f, key, u, now), now)
+			before, is := l.ready[key], readyOf(f, key, u, now)
+			was := l.known(key, before.sum, now)
+			l.ready[key] = is
+			if is.lostSince(before) || autoscalerHasScaled(f, key) {
 				f.laws.taken[key] = now
 			}
 			if u.GetDeletionTimestamp() != nil || is.dropped == 0 || is.sum >= min(was, want) || now.Sub(f.laws.taken[key]) < hearing {
@@ -112,13 +117,13 @@ func (f *Fleet) instant(now time.Time) (broken []error) {
 // askedFor is how many replicas of an object are asked for: by the user, or by the autoscalers of where it is placed. What
 // those want in a member in which the federation does not work nobody knows: there, what is placed counts. What leaves other clusters
 // they want as well, whatever they see of it; what a cluster had that is failed over is lost, and does not leave (ADR 67).
-func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.Time) int {
+func (l *replicaLaws) askedFor(f *Fleet, k workloadKey, u *unstructured.Unstructured, now time.Time) int {
 	n, autoscaled, wanted := replicasOf(u), false, 0
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
-	before, copies := f.laws.copies[k], map[string]int{}
+	before, copies := l.copies[k], map[string]int{}
 	leaving := 0
 	for name, n := range before {
-		if p != nil && p.Clusters[name]+p.Overflow[name] == 0 && !f.isFailedOver(name) {
+		if p != nil && p.Clusters[name]+p.Overflow[name] == 0 && !isFailedOver(f, name) {
 			leaving += n
 		}
 	}
@@ -136,10 +141,10 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.T
 		if !reached || !scales || !f.isCopy(there) { // an autoscaler wants nothing of what is not there, or is somebody else's
 			wanted += int(p.Clusters[name])
 		} else {
-			wanted += max(replicasOf(there), f.floor(m, k, p, leaving, now))
+			wanted += max(replicasOf(there), autoscalerFloor(f, m, k, p, leaving, now))
 		}
 	}
-	f.laws.copies[k] = copies
+	l.copies[k] = copies
 	if autoscaled {
 		return min(n, wanted)
 	}
@@ -147,13 +152,13 @@ func (f *Fleet) askedFor(k workloadKey, u *unstructured.Unstructured, now time.T
 }
 
 // isFailedOver reports whether a cluster is failed over.
-func (f *Fleet) isFailedOver(name string) bool {
+func isFailedOver(f *Fleet, name string) bool {
 	c := f.cluster(name)
 	return c != nil && c.Phase() == v1beta1.PhaseFailedOver
 }
 
-// floor is how many replicas the autoscaler of a member keeps while so many leave other clusters: its part of these.
-func (f *Fleet) floor(m *Member, k workloadKey, p *v1beta1.Placement, leaving int, now time.Time) int {
+// autoscalerFloor is how many replicas the autoscaler of a member keeps while so many leave other clusters: its part of these.
+func autoscalerFloor(f *Fleet, m *Member, k workloadKey, p *v1beta1.Placement, leaving int, now time.Time) int {
 	placed, most := 0, 0
 	for _, n := range p.Clusters {
 		placed += int(n)
@@ -175,8 +180,8 @@ func (f *Fleet) floor(m *Member, k workloadKey, p *v1beta1.Placement, leaving in
 	return min(most, int(p.Clusters[m.Name]), leaving*int(p.Clusters[m.Name])/placed)
 }
 
-// scaled reports whether a member's autoscaler has just changed the number of a workload.
-func (f *Fleet) scaled(k workloadKey) bool {
+// autoscalerHasScaled reports whether a member's autoscaler has just changed the number of a workload.
+func autoscalerHasScaled(f *Fleet, k workloadKey) bool {
 	for _, m := range f.members {
 		if m.scaled[k] {
 			return true
@@ -186,37 +191,37 @@ func (f *Fleet) scaled(k workloadKey) bool {
 }
 
 // noteFirst notes the placements that new objects were admitted with: later ones are compared with them. It is called with the fleet locked.
-func (f *Fleet) noteFirst() {
+func (l *moveLaws) noteFirst(f *Fleet) {
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
 			continue
 		}
 		for _, u := range f.Federation.List(k.Resource, nil) {
-			if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil && f.placed[u.GetUID()] == nil {
-				f.placed[u.GetUID()] = p
+			if p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation]); p != nil && l.placed[u.GetUID()] == nil {
+				l.placed[u.GetUID()] = p
 			}
 		}
 	}
 }
 
-// countMove notes that a placement has other numbers than before.
-func (f *Fleet) countMove(u *unstructured.Unstructured, now time.Time) []error {
+// count notes that a placement has other numbers than before.
+func (l *moveLaws) count(f *Fleet, u *unstructured.Unstructured, now time.Time) []error {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p == nil {
 		return nil
 	}
-	before := f.placed[u.GetUID()]
-	f.placed[u.GetUID()] = p // also where only what it remembers of before is another: a later one is compared with it
+	before := l.placed[u.GetUID()]
+	l.placed[u.GetUID()] = p // also where only what it remembers of before is another: a later one is compared with it
 	if before == nil || maps.Equal(p.Clusters, before.Clusters) {
 		return nil
 	}
-	f.moves[u.GetUID()]++
-	return append(f.movedHome(u.GetName(), before, p, now), f.leftVolumes(u, before, p)...)
+	l.counts[u.GetUID()]++
+	return append(l.movedHome(f, u.GetName(), before, p, now), leftVolumes(f, u, before, p)...)
 }
 
 // unheard notes that some process hears nothing: what has been asked for lately it has yet to hear. It is called at each tick, also at those at
 // which nothing changes.
-func (l *laws) unheard(now time.Time) {
+func (l *replicaLaws) unheard(now time.Time) {
 	for k, a := range l.asked {
 		if !now.After(a.until) {
 			a.until = now.Add(hearing)
@@ -227,7 +232,7 @@ func (l *laws) unheard(now time.Time) {
 
 // want is how many replicas a workload must have by what all have heard: the least of the last while, which lasts as long as some process hears
 // nothing.
-func (l *laws) want(k workloadKey, n int, now time.Time) int {
+func (l *replicaLaws) want(k workloadKey, n int, now time.Time) int {
 	a := l.asked[k]
 	switch {
 	case n > a.now && !now.After(a.until):
@@ -275,14 +280,14 @@ func (r readiness) String() (out string) {
 }
 
 // readyOf counts the pods of a workload. Those of an earlier object of its name are not its pods.
-func (f *Fleet) readyOf(k workloadKey, u *unstructured.Unstructured, now time.Time) readiness {
+func readyOf(f *Fleet, k workloadKey, u *unstructured.Unstructured, now time.Time) readiness {
 	r := readiness{ready: map[string]int{}, fewer: map[string]int{}}
 	for name, m := range f.members {
 		if fault := m.Wire.ForAll(); m.alias || fault != Well && fault != Unhealthy {
 			continue
 		}
 		there := m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(k.resource), k.namespace, k.name)
-		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) && !f.adoptable(there) {
+		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) && !isAdoptable(f, there) {
 			continue
 		}
 		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]
@@ -315,17 +320,17 @@ func (f *Fleet) Check() (broken []error) {
 			if u.GetDeletionTimestamp() != nil {
 				law("deletes end", "%s %s is still there, with finalizers %q", r.Resource, u.GetName(), u.GetFinalizers())
 			} else {
-				f.checkObject(r, u, law)
+				checkObject(f, r, u, law)
 			}
 		}
 	}
-	for _, m := range f.settled() {
-		f.checkCopies(m, law)
-		f.checkAcross(m, law)
+	for _, m := range settledMembers(f) {
+		checkCopies(f, m, law)
+		checkAcross(f, m, law)
 	}
-	f.checkForeign(law)
-	f.checkNames(law)
-	f.checkReadiness(law)
+	f.laws.foreign.checkSettled(f, law)
+	checkNames(f, law)
+	checkReadiness(f, law)
 	return broken
 }
 
@@ -333,13 +338,13 @@ func (f *Fleet) Check() (broken []error) {
 func (f *Fleet) CheckIdle() error {
 	f.tally.check("law of rest")
 	f.Writes()
-	before, objects := f.versions(), f.contents()
+	before, objects := f.versions(), contents(f)
 	f.Pass(5 * time.Minute)
 	writes := slices.DeleteFunc(f.Writes(), func(line string) bool { return strings.HasSuffix(line, hasTheName) })
 	all := len(writes)
 	writes = slices.DeleteFunc(writes, func(line string) bool { return staysForAnother(line, objects) })
 	if f.versions() != before && len(writes) == all || len(writes) > 0 {
-		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"), changes(objects, f.contents()))
+		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"), changes(objects, contents(f)))
 	}
 	return nil
 }
@@ -352,7 +357,7 @@ func staysForAnother(line string, objects map[string]string) bool {
 }
 
 // contents returns what the federation's objects say, without their versions and managers, by resource and name.
-func (f *Fleet) contents() map[string]string {
+func contents(f *Fleet) map[string]string {
 	all := map[string]string{}
 	for _, r := range f.Federation.Resources() {
 		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
@@ -377,8 +382,8 @@ func changes(before, after map[string]string) string {
 	return b.String()
 }
 
-// settled are the members that the federation can work in and has nothing against.
-func (f *Fleet) settled() (out []*Member) {
+// settledMembers are the members that the federation can work in and has nothing against.
+func settledMembers(f *Fleet) (out []*Member) {
 	for _, m := range f.Members() {
 		if c := f.cluster(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
 			out = append(out, m)
@@ -389,22 +394,22 @@ func (f *Fleet) settled() (out []*Member) {
 
 type lawFunc func(law, format string, args ...any)
 
-func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
+func checkObject(f *Fleet, r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
 	name := r.Resource + " " + u.GetName()
 	f.tally.check("law of decisions")
-	wanted, ok := f.wanted(r, u)
+	wanted, ok := wantedIn(f, r, u)
 	if !ok {
 		law("law of decisions", "%s has no placement", name)
 		return
 	}
-	for _, m := range f.settled() {
+	for _, m := range settledMembers(f) {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		n, selected := wanted[m.Name]
 		f.tally.check("nothing is lost")
 		f.tally.check("nothing is out of place")
 		f.tally.check("the numbers are right")
 		switch ours := f.isCopy(there); {
-		case f.excused(m, r, u, there):
+		case isExcused(f, m, r, u, there):
 		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
 		case ours && divided(r) && replicasOf(there) > n && unschedulable(u) > 0: // where nothing fits, nothing is removed
 		case there == nil && v1beta1.JobEnd(u) != "": // it is not run again
@@ -412,34 +417,34 @@ func (f *Fleet) checkObject(r memapi.Resource, u *unstructured.Unstructured, law
 			law("nothing is lost", "%s is missing in %s", name, m.Name)
 		case selected && n != 0 && !ours:
 			law("nothing is lost", "what %s holds is not the copy of %s", m.Name, name)
-		case ours && divided(r) && replicasOf(there) > n && (f.foreignSomewhere(r, u) || f.fullSomewhere(r, u) || f.leftAutoscalerSomewhere(r, u)): // its replicas there never get ready
+		case ours && divided(r) && replicasOf(there) > n && (foreignSomewhere(f, r, u) || fullSomewhere(f, r, u) || leftAutoscalerSomewhere(f, r, u)): // its replicas there never get ready
 		case ours && divided(r) && replicasOf(there) != max(n, 0):
 			law("the numbers are right", "%s is to have %d in %s, and %d are asked for there", name, n, m.Name, replicasOf(there))
-		case ours && !selected && (f.needed(m, u) || refersThere(m, u)):
+		case ours && !selected && (isNeeded(f, m, u) || refersThere(m, u)):
 		case ours && !selected:
 			law("nothing is out of place", "%s is in %s", name, m.Name)
 		}
 	}
 	if divided(r) {
-		f.checkSum(name, u, law)
+		checkSum(f, name, u, law)
 	}
 	if opensDoors[r.Kind] {
-		f.checkConfined(r, u, law)
+		checkConfined(f, r, u, law)
 	}
 	if r.GroupVersionResource == services {
-		f.checkAddresses(name, u, law)
+		checkAddresses(f, name, u, law)
 	}
 	if v1beta1.IndexedJob(u) {
-		f.checkIndexes(name, u, law)
+		checkIndexes(f, name, u, law)
 	}
 }
 
 // checkIndexes checks that each index of an Indexed Job is run, and in one cluster.
-func (f *Fleet) checkIndexes(name string, u *unstructured.Unstructured, law lawFunc) {
+func checkIndexes(f *Fleet, name string, u *unstructured.Unstructured, law lawFunc) {
 	f.tally.check("each index is run once")
 	all, _, _ := unstructured.NestedInt64(u.Object, "spec", "completions")
 	runs := 0
-	for _, m := range f.settled() {
+	for _, m := range settledMembers(f) {
 		there := m.API.Get(jobs, u.GetNamespace(), u.GetName())
 		if there == nil || there.GetLabels()[v1beta1.ManagedByLabel] != f.uid || replicasOf(there) == 0 {
 			continue
@@ -463,19 +468,19 @@ func unschedulable(u *unstructured.Unstructured) int64 {
 }
 
 // checkSum checks that all replicas are accounted for, once, by the placement and by the status.
-func (f *Fleet) checkSum(name string, u *unstructured.Unstructured, law lawFunc) {
+func checkSum(f *Fleet, name string, u *unstructured.Unstructured, law lawFunc) {
 	f.tally.check("the sum is right")
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	sum := p.Unschedulable
 	for _, n := range p.Clusters {
 		sum += n
 	}
-	if asked := int64(replicasOf(u)); sum != asked && len(f.settled()) > 0 && v1beta1.JobEnd(u) == "" {
+	if asked := int64(replicasOf(u)); sum != asked && len(settledMembers(f)) > 0 && v1beta1.JobEnd(u) == "" {
 		law("the sum is right", "%s asks for %d, and its placement has %d", name, asked, sum)
 	}
 	ready := 0
 	key := workloadKey{pluralOf(u.GetKind()), u.GetNamespace(), u.GetName()}
-	for _, m := range f.settled() {
+	for _, m := range settledMembers(f) {
 		if f.isCopy(m.API.Get(u.GroupVersionKind().GroupVersion().WithResource(key.resource), key.namespace, key.name)) {
 			ready += m.Ready(key, time.Now())
 		}
@@ -498,9 +503,9 @@ func pluralOf(kind string) string {
 	return ""
 }
 
-// wanted returns the clusters that an object goes to, with its number there: -1 where there are no numbers. It is
+// wantedIn returns the clusters that an object goes to, with its number there: -1 where there are no numbers. It is
 // false where nothing has been decided.
-func (f *Fleet) wanted(r memapi.Resource, u *unstructured.Unstructured) (map[string]int, bool) {
+func wantedIn(f *Fleet, r memapi.Resource, u *unstructured.Unstructured) (map[string]int, bool) {
 	out := map[string]int{}
 	text := u.GetAnnotations()[v1beta1.PlacementAnnotation]
 	p := v1beta1.ParsePlacement(text)
@@ -545,13 +550,13 @@ func selected(u *unstructured.Unstructured, clusterLabels map[string]string) boo
 	return len(errs) == 0 && selector.Matches(labels.Set(clusterLabels))
 }
 
-// excused: the member refuses the object, has one of its own, or an override does not fit there, and people have been told.
-func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Unstructured) bool {
+// isExcused: the member refuses the object, has one of its own, or an override does not fit there, and people have been told.
+func isExcused(f *Fleet, m *Member, r memapi.Resource, u, there *unstructured.Unstructured) bool {
 	foreign := there != nil && !f.isCopy(there)
 	if ns := m.API.Get(namespaces, "", u.GetNamespace()); ns != nil && there == nil {
 		foreign = !f.isCopy(ns) && ns.GetLabels()[v1beta1.AcceptLabel] != f.uid // nothing of ours goes into a namespace that the member had before
 	}
-	if !foreign && !m.Wire.Refuses(r.Resource, u.GetName()) && !f.overridden(u) {
+	if !foreign && !m.Wire.Refuses(r.Resource, u.GetName()) && !isOverridden(f, u) {
 		return false
 	}
 	object := strings.ToLower(r.Kind) + "/" + u.GetName()
@@ -564,7 +569,7 @@ func (f *Fleet) excused(m *Member, r memapi.Resource, u, there *unstructured.Uns
 }
 
 // foreignSomewhere reports whether a member has an object of somebody else in the place of a copy.
-func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+func foreignSomewhere(f *Fleet, r memapi.Resource, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		return there != nil && !f.isCopy(there)
@@ -573,7 +578,7 @@ func (f *Fleet) foreignSomewhere(r memapi.Resource, u *unstructured.Unstructured
 
 // leftAutoscalerSomewhere reports whether a member still has an autoscaler of the object that the federation has not: a restore lost it, and
 // deletions are held. It keeps its number, whatever is placed there.
-func (f *Fleet) leftAutoscalerSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+func leftAutoscalerSomewhere(f *Fleet, r memapi.Resource, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		return slices.ContainsFunc(m.autoscalersOf(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}), func(scaler *unstructured.Unstructured) bool {
 			return f.Federation.Get(autoscalers, scaler.GetNamespace(), scaler.GetName()) == nil
@@ -583,7 +588,7 @@ func (f *Fleet) leftAutoscalerSomewhere(r memapi.Resource, u *unstructured.Unstr
 
 // fullSomewhere reports whether a cluster has no room for pods that the object's copy there asks for: pods that other objects have too
 // many there, as overflow, may have started first.
-func (f *Fleet) fullSomewhere(r memapi.Resource, u *unstructured.Unstructured) bool {
+func fullSomewhere(f *Fleet, r memapi.Resource, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		if !f.isCopy(there) {
@@ -608,8 +613,8 @@ func (f *Fleet) isCopy(u *unstructured.Unstructured) bool {
 		u.GetAnnotations()[v1beta1.CopyOfAnnotation] == v1beta1.CopyOf(u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName())
 }
 
-// overridden reports whether the policy of an object makes its copies differ.
-func (f *Fleet) overridden(u *unstructured.Unstructured) bool {
+// isOverridden reports whether the policy of an object makes its copies differ.
+func isOverridden(f *Fleet, u *unstructured.Unstructured) bool {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p == nil || p.Policy == "" {
 		return false
@@ -619,7 +624,7 @@ func (f *Fleet) overridden(u *unstructured.Unstructured) bool {
 }
 
 // checkCopies checks that each copy in a member is of a federated object that is to be there.
-func (f *Fleet) checkCopies(m *Member, law lawFunc) {
+func checkCopies(f *Fleet, m *Member, law lawFunc) {
 	mark := labels.SelectorFromSet(labels.Set{v1beta1.ManagedByLabel: f.uid})
 	for _, r := range m.API.Resources() {
 		for _, copied := range m.API.List(r.GroupVersionResource, mark) {
@@ -641,9 +646,9 @@ func (f *Fleet) checkCopies(m *Member, law lawFunc) {
 	}
 }
 
-// needed reports whether a copy may stay in a member that it is to leave: it alone serves, as its object says, or a workload that can go nowhere
+// isNeeded reports whether a copy may stay in a member that it is to leave: it alone serves, as its object says, or a workload that can go nowhere
 // else still runs there.
-func (f *Fleet) needed(m *Member, u *unstructured.Unstructured) bool {
+func isNeeded(f *Fleet, m *Member, u *unstructured.Unstructured) bool {
 	if says, _ := v1beta1.ConditionOf(u, plan.ConditionPropagated)["message"].(string); strings.Contains(says, m.Name+": stays until another cluster serves") {
 		return true
 	}

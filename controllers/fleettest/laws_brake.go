@@ -23,23 +23,23 @@ func newUnknownLaws() unknownLaws {
 
 const notAtOnce = "very many copies of unknown objects are not deleted at once"
 
-// unknown checks a delete in a member that was carried out: of copies whose objects the federation does not know, and of whose deletion
+// check checks a delete in a member that was carried out: of copies whose objects the federation does not know, and of whose deletion
 // it has no record, no more go within ten minutes than 10, or a fifth of those there, unless somebody approved it. It is called with
 // the fleet locked.
-func (f *Fleet) unknown(member string, r memapi.Request, now time.Time) []error {
-	if r.Verb != "delete" || r.Resource == endpointSlices || f.Federation.Get(r.Resource, r.Namespace, r.Name) != nil || f.hasRecord(r) {
+func (l *unknownLaws) check(f *Fleet, member string, r memapi.Request, now time.Time) []error {
+	if r.Verb != "delete" || r.Resource == endpointSlices || f.Federation.Get(r.Resource, r.Namespace, r.Name) != nil || hasRecordOfDeletion(f, r) {
 		return nil
 	}
-	if at := f.laws.unknown.approved[member]; !at.IsZero() && now.Sub(at) < time.Minute {
+	if at := l.approved[member]; !at.IsZero() && now.Sub(at) < time.Minute {
 		return nil
 	}
 	f.tally.check(notAtOnce)
-	times := f.laws.unknown.deletes[member]
+	times := l.deletes[member]
 	for len(times) > 0 && now.Sub(times[0]) > 10*time.Minute {
 		times = times[1:]
 	}
 	times = append(times, now)
-	f.laws.unknown.deletes[member] = times
+	l.deletes[member] = times
 	copies, m := len(times), f.members[member]
 	mark := labels.SelectorFromSet(labels.Set{v1beta1.ManagedByLabel: f.uid})
 	for _, kind := range m.API.Resources() {
@@ -52,12 +52,12 @@ func (f *Fleet) unknown(member string, r memapi.Request, now time.Time) []error 
 	if len(times) <= max(10, copies/5) {
 		return nil
 	}
-	f.laws.unknown.deletes[member] = nil
+	l.deletes[member] = nil
 	return []error{against(notAtOnce, "%s: %d of %d copies within ten minutes", member, len(times), copies)}
 }
 
-// hasRecord reports whether the deletion of an object of the name is recorded.
-func (f *Fleet) hasRecord(r memapi.Request) bool {
+// hasRecordOfDeletion reports whether the deletion of an object of the name is recorded.
+func hasRecordOfDeletion(f *Fleet, r memapi.Request) bool {
 	name := " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 	for _, u := range f.Federation.List(configMaps, nil) {
 		if u.GetNamespace() != v1beta1.FederationNamespace {

@@ -31,13 +31,13 @@ func (p *player) core(args []string) error {
 	}
 	p.tally.check("a core lives while the rest is sick")
 	p.Pass(liveWithin)
-	broken := p.notFailedOver(time.Now())
-	first := p.missing(m)
+	broken := notFailedOver(p.Fleet, time.Now())
+	first := missingIn(p.Fleet, m)
 	if len(first) == 0 {
 		return errors.Join(broken...)
 	}
 	p.Pass(liveAgain)
-	for _, how := range p.missing(m) {
+	for _, how := range missingIn(p.Fleet, m) {
 		if slices.Contains(first, how) {
 			broken = append(broken, against("a core lives while the rest is sick", "%s", how))
 		}
@@ -49,7 +49,7 @@ const failedOver = "who is lost is failed over"
 
 // notFailedOver checks that a cluster that has been lost for long is failed over if it is the only one. One that was drained and switched
 // off holds up nobody.
-func (f *Fleet) notFailedOver(now time.Time) []error {
+func notFailedOver(f *Fleet, now time.Time) []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	gone := ""
@@ -94,8 +94,8 @@ func drainedBefore(c *v1beta1.Cluster, loss time.Time) bool {
 	})
 }
 
-// missing is what a member should have by now, and what should be gone.
-func (f *Fleet) missing(m *Member) (out []string) {
+// missingIn is what a member should have by now, and what should be gone.
+func missingIn(f *Fleet, m *Member) (out []string) {
 	c := f.cluster(m.Name)
 	if c == nil || !c.IsReady() {
 		return []string{m.Name + " is well, and not ready"}
@@ -103,10 +103,10 @@ func (f *Fleet) missing(m *Member) (out []string) {
 	for _, r := range f.Federation.Resources() {
 		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
 			there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
-			switch wanted, ok := f.wanted(r, u); {
-			case !federated(r, u) || time.Since(u.GetCreationTimestamp().Time) < liveWithin || f.excused(m, r, u, there):
+			switch wanted, ok := wantedIn(f, r, u); {
+			case !federated(r, u) || time.Since(u.GetCreationTimestamp().Time) < liveWithin || isExcused(f, m, r, u, there):
 			case u.GetDeletionTimestamp() != nil:
-				if time.Since(u.GetDeletionTimestamp().Time) >= liveWithin && !f.refused(r.Resource, u.GetName()) {
+				if time.Since(u.GetDeletionTimestamp().Time) >= liveWithin && !anyRefuses(f, r.Resource, u.GetName()) {
 					out = append(out, fmt.Sprintf("%s %s is still being deleted, with finalizers %q", r.Resource, u.GetName(), u.GetFinalizers()))
 				}
 			case !ok:
@@ -119,8 +119,8 @@ func (f *Fleet) missing(m *Member) (out []string) {
 	return out
 }
 
-// refused reports whether a member answers, and does not let go of an object, or may be reached by some processes only.
-func (f *Fleet) refused(resource, name string) bool {
+// anyRefuses reports whether a member answers, and does not let go of an object, or may be reached by some processes only.
+func anyRefuses(f *Fleet, resource, name string) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
 		return m.Wire.Refuses(resource, name) || m.Wire.Fault() != m.Wire.ForAll()
 	})

@@ -51,9 +51,8 @@ func globalName(u *unstructured.Unstructured) string {
 	return u.GetName() + "." + u.GetNamespace() + ".fed.svc." + zone
 }
 
-// dns checks the zone. It is called with the fleet locked, at each tick.
-func (f *Fleet) dns(now time.Time) (broken []error) {
-	d := &f.laws.dns
+// checkZone checks the zone. It is called with the fleet locked, at each tick.
+func (d *dnsLaws) checkZone(f *Fleet, now time.Time) (broken []error) {
 	before := d.given
 	changed := d.read(f.DNS)
 	if f.apiSick() {
@@ -69,7 +68,7 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 		f.tally.check("DNS is not empty while a cluster has ready pods")
 		name := globalName(u)
 		for _, m := range f.members {
-			d.note(serviceIn{u.GetUID(), m.Name}, now, f.reachable(m) && f.servedIn(m, u, now).ready, f.servedIn(m, u, now).address)
+			d.note(serviceIn{u.GetUID(), m.Name}, now, isReachable(f, m) && servedIn(f, m, u, now).ready, servedIn(f, m, u, now).address)
 		}
 		given := d.given[name]
 		for _, m := range f.members {
@@ -84,11 +83,11 @@ func (f *Fleet) dns(now time.Time) (broken []error) {
 				d.serving[at] = now // said once
 			}
 		}
-		broken = append(broken, f.lostInDNS(u, now)...)
+		broken = append(broken, d.checkLost(f, u, now)...)
 		if changed {
-			broken = append(broken, f.returnedInDNS(u, before[name], now)...)
+			broken = append(broken, d.checkReturned(f, u, before[name], now)...)
 		}
-		broken = append(broken, f.endedInDNS(u, now)...)
+		broken = append(broken, d.checkEnded(f, u, now)...)
 	}
 	return broken
 }
@@ -103,13 +102,13 @@ type served struct {
 }
 
 // servedIn reports how a member serves a Service. It is called with the fleet locked.
-func (f *Fleet) servedIn(m *Member, u *unstructured.Unstructured, now time.Time) served {
+func servedIn(f *Fleet, m *Member, u *unstructured.Unstructured, now time.Time) served {
 	is := served{of: u, version: m.API.Version(), round: *m.rounds, dead: m.Wire.Fault() == Dead}
 	known := m.served[serviceKey(u)]
 	if is.ready, is.address = known.ready, known.address; is == known {
 		return known
 	}
-	is.ready, is.address = m.serves(u, now), f.gives(m, u) != ""
+	is.ready, is.address = m.serves(u, now), addressGiven(f, m, u) != ""
 	if m.served == nil {
 		m.served = map[workloadKey]served{}
 	}
@@ -121,10 +120,10 @@ func serviceKey(u *unstructured.Unstructured) workloadKey {
 	return workloadKey{services.Resource, u.GetNamespace(), u.GetName()}
 }
 
-// lostInDNS checks that a name does not have addresses of a cluster that is lost while another serves.
-func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+// checkLost checks that a name does not have addresses of a cluster that is lost while another serves.
+func (d *dnsLaws) checkLost(f *Fleet, u *unstructured.Unstructured, now time.Time) (broken []error) {
 	f.tally.check("DNS does not have what is lost")
-	d, name := &f.laws.dns, globalName(u)
+	name := globalName(u)
 	for _, m := range f.members {
 		since := m.faultSince
 		if now.Sub(f.disturbed) < upset {
@@ -136,13 +135,13 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) {
 			continue
 		}
-		if f.cutOff(now)[m.Name] {
+		if clustersCutOff(f, now)[m.Name] {
 			d.held[m.Name] = now
 		}
 		if now.Sub(d.held[m.Name]) < noticing {
 			continue
 		}
-		if other := f.serving(u, now); other != "" {
+		if other := d.servingMember(f, u, now); other != "" {
 			m.faultSince = now // said once
 			broken = append(broken, against("DNS does not have what is lost", "%s is lost for %s, %s serves, and %s has %s", m.Name, now.Sub(since), other, name, d.given[name]))
 		}
@@ -150,10 +149,10 @@ func (f *Fleet) lostInDNS(u *unstructured.Unstructured, now time.Time) (broken [
 	return broken
 }
 
-// serving returns a member that has served a Service for long enough that the zone must have it, or "".
-func (f *Fleet) serving(u *unstructured.Unstructured, now time.Time) string {
+// servingMember returns a member that has served a Service for long enough that the zone must have it, or "".
+func (d *dnsLaws) servingMember(f *Fleet, u *unstructured.Unstructured, now time.Time) string {
 	for _, m := range f.members {
-		since := f.laws.dns.serving[serviceIn{u.GetUID(), m.Name}]
+		since := d.serving[serviceIn{u.GetUID(), m.Name}]
 		if c := f.cluster(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !c.IsFailedOver() {
 			return m.Name
 		}
@@ -170,16 +169,16 @@ func (d *dnsLaws) noteFailedOver(m *Member, c *v1beta1.Cluster, now time.Time) {
 	}
 }
 
-// returnedInDNS checks that a name does not get addresses of a cluster that is failed over while another serves: its pods are about to go.
-func (f *Fleet) returnedInDNS(u *unstructured.Unstructured, before []string, now time.Time) (broken []error) {
+// checkReturned checks that a name does not get addresses of a cluster that is failed over while another serves: its pods are about to go.
+func (d *dnsLaws) checkReturned(f *Fleet, u *unstructured.Unstructured, before []string, now time.Time) (broken []error) {
 	f.tally.check("DNS does not get what is failed over")
-	d, name := &f.laws.dns, globalName(u)
+	name := globalName(u)
 	for _, m := range f.members {
 		since := d.failedOver[m.Name]
-		if m.alias || since.IsZero() || now.Sub(since) < noticing || now.Sub(f.disturbed) < upset || m.hasAny(before) || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+		if m.alias || since.IsZero() || now.Sub(since) < noticing || now.Sub(f.disturbed) < upset || m.hasAny(before) || !m.hasAny(d.given[name]) || clustersCutOff(f, now)[m.Name] {
 			continue
 		}
-		if other := f.serving(u, now); other != "" {
+		if other := d.servingMember(f, u, now); other != "" {
 			broken = append(broken, against("DNS does not get what is failed over", "%s is failed over for %s, %s serves, and %s gets %s", m.Name, now.Sub(since), other, name, d.given[name]))
 		}
 	}
@@ -189,8 +188,8 @@ func (f *Fleet) returnedInDNS(u *unstructured.Unstructured, before []string, now
 // lost reports whether nobody can know what runs in a member.
 func lost(f Fault) bool { return f == Partitioned || f == Hung || f == Dead }
 
-// cutOff are the clusters whose addresses stay, because most are away.
-func (f *Fleet) cutOff(now time.Time) map[string]bool {
+// clustersCutOff are the clusters whose addresses stay, because most are away.
+func clustersCutOff(f *Fleet, now time.Time) map[string]bool {
 	var all []*v1beta1.Cluster
 	for name := range f.members {
 		if c := f.cluster(name); c != nil {
@@ -200,8 +199,8 @@ func (f *Fleet) cutOff(now time.Time) map[string]bool {
 	return failoverplan.CutOff(all, f.Settings.failover(), now)
 }
 
-// reachable reports whether the federation knows that a member can be reached, as it can.
-func (f *Fleet) reachable(m *Member) bool {
+// isReachable reports whether the federation knows that a member can be reached, as it can.
+func isReachable(f *Fleet, m *Member) bool {
 	c := f.cluster(m.Name)
 	if c == nil || !c.IsReady() || m.Wire.Fault() != Well {
 		return false

@@ -38,18 +38,18 @@ const (
 	orphansStay = "orphans stay"
 )
 
-// touched checks a write to a member that was carried out. It is called with the fleet locked.
-func (f *Fleet) touched(member string, r memapi.Request, now time.Time) []error {
+// checkWrite checks a write to a member that was carried out. It is called with the fleet locked.
+func (l *foreignLaws) checkWrite(f *Fleet, member string, r memapi.Request, now time.Time) []error {
 	at := objectIn{member, workloadKey{r.Resource.Resource, r.Namespace, r.Name}}
-	if _, is := f.laws.foreign.theirs[at]; is {
+	if _, is := l.theirs[at]; is {
 		return []error{against(untouched, "%s of %s %s in %s, which somebody made there", r.Verb, r.Resource.Resource, r.Name, member)}
 	}
-	left, is := f.laws.foreign.orphans[at]
+	left, is := l.orphans[at]
 	there := f.members[member].API.Get(r.Resource, r.Namespace, r.Name)
 	if !is || there != nil && there.GetUID() == left.uid {
 		return nil
 	}
-	delete(f.laws.foreign.orphans, at)
+	delete(l.orphans, at)
 	if there != nil || now.Sub(left.since) <= hearing { // made again after its namespace went; or a delete of before was under way
 		return nil
 	}
@@ -57,23 +57,23 @@ func (f *Fleet) touched(member string, r memapi.Request, now time.Time) []error 
 }
 
 // made notes what somebody made in a member, unless it is one of our copies.
-func (f *Fleet) made(m *Member, t target) {
+func (l *foreignLaws) made(f *Fleet, m *Member, t target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); there != nil && !f.isCopy(there) {
 		at := objectIn{m.Name, t.workload()}
-		if _, orphaned := f.laws.foreign.orphans[at]; !orphaned {
-			f.laws.foreign.theirs[at] = there.GetUID()
+		if _, orphaned := l.orphans[at]; !orphaned {
+			l.theirs[at] = there.GetUID()
 		}
 	}
 }
 
 // unmade notes that somebody deleted an object in a member.
-func (f *Fleet) unmade(m *Member, t target) {
+func (l *foreignLaws) unmade(f *Fleet, m *Member, t target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.laws.foreign.theirs, objectIn{m.Name, t.workload()})
-	delete(f.laws.foreign.orphans, objectIn{m.Name, t.workload()})
+	delete(l.theirs, objectIn{m.Name, t.workload()})
+	delete(l.orphans, objectIn{m.Name, t.workload()})
 }
 
 // lost forgets what is not in a member any more, as that was installed again or restored.
@@ -87,33 +87,33 @@ func (l *foreignLaws) lost(member string, there func(objectIn) *unstructured.Uns
 }
 
 // orphaned notes the copies of an object that is deleted without them.
-func (f *Fleet) orphaned(t target, source types.UID) {
+func (l *foreignLaws) orphaned(f *Fleet, t target, source types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, m := range f.members {
 		if there := m.API.Get(t.GroupVersionResource, t.namespace, t.name); !m.alias && f.isCopy(there) && there.GetDeletionTimestamp() == nil && plan.SourceUID(there) == source {
-			f.laws.foreign.orphans[objectIn{name, t.workload()}] = orphan{there.GetUID(), time.Now()}
+			l.orphans[objectIn{name, t.workload()}] = orphan{there.GetUID(), time.Now()}
 		}
 	}
 }
 
-// checkForeign checks that what the federation is to leave alone is there.
-func (f *Fleet) checkForeign(law lawFunc) {
+// checkSettled checks that what the federation is to leave alone is there.
+func (l *foreignLaws) checkSettled(f *Fleet, law lawFunc) {
 	seen := map[string]bool{}
-	for _, m := range f.settled() {
+	for _, m := range settledMembers(f) {
 		seen[m.Name] = true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for at, uid := range f.laws.foreign.theirs {
+	for at, uid := range l.theirs {
 		f.tally.check(untouched)
-		if there := f.inMember(at); (there == nil || there.GetUID() != uid) && !at.withItsNamespace() {
+		if there := objectInMember(f, at); (there == nil || there.GetUID() != uid) && !at.withItsNamespace() {
 			law(untouched, "%s %s in %s is gone", at.resource, at.name, at.member)
 		}
 	}
-	for at, left := range f.laws.foreign.orphans {
+	for at, left := range l.orphans {
 		f.tally.check(orphansStay)
-		switch there := f.inMember(at); {
+		switch there := objectInMember(f, at); {
 		case at.withItsNamespace():
 		case there == nil || there.GetUID() != left.uid:
 			law(orphansStay, "%s %s in %s is gone", at.resource, at.name, at.member)
@@ -128,7 +128,7 @@ func (at objectIn) withItsNamespace() bool {
 	return at.namespace != "" && at.namespace != metav1.NamespaceDefault
 }
 
-func (f *Fleet) inMember(at objectIn) *unstructured.Unstructured {
+func objectInMember(f *Fleet, at objectIn) *unstructured.Unstructured {
 	m := f.members[at.member]
 	for _, r := range m.API.Resources() {
 		if r.Resource == at.resource {

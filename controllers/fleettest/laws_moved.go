@@ -4,18 +4,32 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
 )
 
-// moved checks what a write says of who may have what. It is called with the fleet locked.
-func (f *Fleet) moved(r memapi.Request, now time.Time) []error {
+// moveLaws watch over who may have what: nobody is moved off without need.
+type moveLaws struct {
+	phases  map[string]v1beta1.FailoverPhase
+	reached map[string]time.Time             // since when half of the processes, but not all, reach a member
+	emptied map[string]time.Time             // when a cluster was last known as one to be empty
+	counts  map[types.UID]int                // how often the numbers of a placement changed, by the UID of the object
+	placed  map[types.UID]*v1beta1.Placement // the latest, by the UID of the object
+}
+
+func newMoveLaws() moveLaws {
+	return moveLaws{phases: map[string]v1beta1.FailoverPhase{}, reached: map[string]time.Time{}, emptied: map[string]time.Time{}, counts: map[types.UID]int{}, placed: map[types.UID]*v1beta1.Placement{}}
+}
+
+// check checks what a write says of who may have what. It is called with the fleet locked.
+func (l *moveLaws) check(f *Fleet, r memapi.Request, now time.Time) []error {
 	if r.Resource == v1beta1.ClustersResource {
-		return f.movedOff(r.Sent, now)
+		return l.movedOff(f, r.Sent, now)
 	}
 	if u := f.Federation.Get(r.Resource, r.Namespace, r.Name); u != nil && r.Subresource == "" {
-		return f.countMove(u, now)
+		return l.count(f, u, now)
 	}
 	return nil
 }
@@ -27,20 +41,20 @@ const noticed = 10 * time.Second
 
 // movedOff checks that nothing is moved off a cluster that has been well for a grace period, unless it was not yet known to be well when the
 // write was sent: nobody can call back what is on its way. It is called with the fleet locked.
-func (f *Fleet) movedOff(sent, now time.Time) (broken []error) {
+func (l *moveLaws) movedOff(f *Fleet, sent, now time.Time) (broken []error) {
 	for name, m := range f.members {
 		c := f.cluster(name)
 		if c == nil {
-			delete(f.laws.phases, name)
+			delete(l.phases, name)
 			continue
 		}
 		f.tally.check(wellStay)
-		before, is := f.laws.phases[name], c.Phase()
-		f.laws.phases[name] = is
+		before, is := l.phases[name], c.Phase()
+		l.phases[name] = is
 		if is == v1beta1.PhaseFailedOver && before != is && before != v1beta1.PhaseFailingBack && m.wellFor(now) >= f.Settings.Grace && m.wellFor(sent) >= noticed {
 			broken = append(broken, against(wellStay, "%s is well for %s, and now it is %s, after %s", name, m.wellFor(now), is, before))
 		}
-		broken = append(broken, f.movedOffReached(m, before, is, now)...)
+		broken = append(broken, l.movedOffReached(f, m, before, is, now)...)
 	}
 	return broken
 }
@@ -51,19 +65,19 @@ func toBeEmpty(c *v1beta1.Cluster) bool {
 	return p == v1beta1.PhaseFailedOver || p == v1beta1.PhaseFailingBack || len(c.Spec.Taints) > 0
 }
 
-// emptied keeps when each cluster was last one to be empty, as the processes know it: while the API is sick they do not hear that it no
+// noteEmptied keeps when each cluster was last one to be empty, as the processes know it: while the API is sick they do not hear that it no
 // longer is. It is called with the fleet locked.
-func (f *Fleet) emptied(now time.Time) {
+func (l *moveLaws) noteEmptied(f *Fleet, now time.Time) {
 	sick := f.apiSick()
 	for name := range f.members {
-		if c := f.cluster(name); c != nil && toBeEmpty(c) || sick && now.Sub(f.laws.emptied[name]) < noticed {
-			f.laws.emptied[name] = now
+		if c := f.cluster(name); c != nil && toBeEmpty(c) || sick && now.Sub(l.emptied[name]) < noticed {
+			l.emptied[name] = now
 		}
 	}
 }
 
 // movedHome checks a placement that has changed in the same way.
-func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now time.Time) (broken []error) {
+func (l *moveLaws) movedHome(f *Fleet, object string, before, after *v1beta1.Placement, now time.Time) (broken []error) {
 	if wantsElse(before, after) {
 		return nil
 	}
@@ -72,7 +86,7 @@ func (f *Fleet) movedHome(object string, before, after *v1beta1.Placement, now t
 		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
 			continue
 		}
-		if toBeEmpty(c) || now.Sub(f.laws.emptied[name]) < noticed {
+		if toBeEmpty(c) || now.Sub(l.emptied[name]) < noticed {
 			continue
 		}
 		broken = append(broken, against(wellStay, "%s: %s is well for %s, and its %d replicas are taken away: before %s, now %s", object, name, m.wellFor(now), before.Clusters[name], before, after))
@@ -84,7 +98,7 @@ const volumesStay = "what has volumes stays with them"
 
 // leftVolumes checks that no replicas with volumes are moved off a cluster because it is lost, unless their policy says so: elsewhere they
 // would start on empty volumes.
-func (f *Fleet) leftVolumes(u *unstructured.Unstructured, before, after *v1beta1.Placement) (broken []error) {
+func leftVolumes(f *Fleet, u *unstructured.Unstructured, before, after *v1beta1.Placement) (broken []error) {
 	if templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates"); len(templates) == 0 {
 		return nil
 	}

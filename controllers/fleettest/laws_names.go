@@ -10,7 +10,7 @@ const placesHaveNames = "each place has a name of what any cluster serves"
 
 // checkNames checks that a Service that has addresses has the names of the region and of the zones of each joined cluster, also where that cluster has no
 // load balancer of it: pods there ask for these.
-func (f *Fleet) checkNames(law lawFunc) {
+func checkNames(f *Fleet, law lawFunc) {
 	named := map[string]bool{}
 	for record := range f.DNS.data() {
 		named[record.Name] = true

@@ -11,8 +11,8 @@ import (
 // half is the law about clusters that some processes reach and others do not (ADR 87).
 const half = "nobody is moved off whom half of the processes reach"
 
-// parted keeps since when at least half of the processes, but not all, reach each member with which nothing else is wrong. It is called with the fleet locked.
-func (f *Fleet) parted(now time.Time) {
+// noteReached keeps since when at least half of the processes, but not all, reach each member with which nothing else is wrong. It is called with the fleet locked.
+func (l *moveLaws) noteReached(f *Fleet, now time.Time) {
 	for name, m := range f.members {
 		if m.Wire.standsStill() { // a process is paused, though its own API may be well again
 			f.disturbed = now
@@ -20,17 +20,17 @@ func (f *Fleet) parted(now time.Time) {
 		off := m.Wire.cutOff(f.processes)
 		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes; {
 		case !reached:
-			delete(f.laws.reached, name)
-		case f.laws.reached[name].IsZero():
-			f.laws.reached[name] = now
+			delete(l.reached, name)
+		case l.reached[name].IsZero():
+			l.reached[name] = now
 		}
 	}
 }
 
 // movedOffReached checks that nothing is moved off a cluster that at least half of the processes reach, while these hear each other. It is
 // called with the fleet locked.
-func (f *Fleet) movedOffReached(m *Member, was, is v1beta1.FailoverPhase, now time.Time) []error {
-	since := f.laws.reached[m.Name]
+func (l *moveLaws) movedOffReached(f *Fleet, m *Member, was, is v1beta1.FailoverPhase, now time.Time) []error {
+	since := l.reached[m.Name]
 	if since.IsZero() {
 		return nil
 	}
@@ -44,24 +44,24 @@ func (f *Fleet) movedOffReached(m *Member, was, is v1beta1.FailoverPhase, now ti
 // staleInDNS is how long the addresses of a cluster may be given out whose endpoints are gone, if nobody can tell who should.
 const staleInDNS = 45 * time.Second
 
-// endedInDNS checks that a name does not have addresses of a cluster without a ready pod while another serves: also if the process that
+// checkEnded checks that a name does not have addresses of a cluster without a ready pod while another serves: also if the process that
 // holds the Service cannot see it. It is called with the fleet locked.
-func (f *Fleet) endedInDNS(u *unstructured.Unstructured, now time.Time) (broken []error) {
+func (d *dnsLaws) checkEnded(f *Fleet, u *unstructured.Unstructured, now time.Time) (broken []error) {
 	f.tally.check("DNS does not point at what has ended")
-	d, name := &f.laws.dns, globalName(u)
+	name := globalName(u)
 	for _, m := range f.members {
 		at := serviceIn{u.GetUID(), m.Name}
-		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || !f.reachable(m) || f.servedIn(m, u, now).ready {
+		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || !isReachable(f, m) || servedIn(f, m, u, now).ready {
 			delete(d.ended, at) // the time counts from when the federation reaches it, also after a drill
 			continue
 		}
 		if d.ended[at].IsZero() {
 			d.ended[at] = now
 		}
-		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.hasAny(d.given[name]) || f.cutOff(now)[m.Name] {
+		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.hasAny(d.given[name]) || clustersCutOff(f, now)[m.Name] {
 			continue
 		}
-		if other := f.serving(u, now); other != "" {
+		if other := d.servingMember(f, u, now); other != "" {
 			d.ended[at] = now // said once
 			broken = append(broken, against("DNS does not point at what has ended", "%s has no ready pod of it for %s, %s serves, and %s has %s", m.Name, staleInDNS, other, name, d.given[name]))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/fleettest/memapi"
@@ -58,7 +59,7 @@ func referrerThere(m *Member, u *unstructured.Unstructured, except func(resource
 }
 
 // checkConfined checks where a Secret or ServiceAccount is by where that is which refers to it.
-func (f *Fleet) checkConfined(r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
+func checkConfined(f *Fleet, r memapi.Resource, u *unstructured.Unstructured, law lawFunc) {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if _, selects := u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation]; selects || p == nil || p.Policy != "" {
 		return
@@ -73,7 +74,7 @@ func (f *Fleet) checkConfined(r memapi.Resource, u *unstructured.Unstructured, l
 			if from.GetNamespace() != u.GetNamespace() || !refersTo(from, u.GetKind(), u.GetName()) {
 				continue
 			}
-			wanted, _ := f.wanted(of, from)
+			wanted, _ := wantedIn(f, of, from)
 			for name, n := range wanted {
 				if n != 0 {
 					must[name], may[name] = of.Kind+" "+from.GetName(), true
@@ -86,10 +87,10 @@ func (f *Fleet) checkConfined(r memapi.Resource, u *unstructured.Unstructured, l
 			}
 		}
 	}
-	for _, m := range f.settled() {
+	for _, m := range settledMembers(f) {
 		there := m.API.Get(r.GroupVersionResource, u.GetNamespace(), u.GetName())
 		switch {
-		case f.excused(m, r, u, there):
+		case isExcused(f, m, r, u, there):
 		case there == nil && must[m.Name] != "":
 			law(secretsWhere, "%s %s is not in %s, and %s is", r.Kind, u.GetName(), m.Name, must[m.Name])
 		case f.isCopy(there) && !may[m.Name] && !refersThere(m, u):
@@ -98,19 +99,26 @@ func (f *Fleet) checkConfined(r memapi.Resource, u *unstructured.Unstructured, l
 	}
 }
 
-// keeps checks a write to a member that was carried out: it may not delete a copy that pods there need, while its object stays. It is called
+// podNeedLaws remember the sources of the copies of what pods need.
+type podNeedLaws struct {
+	sources map[objectIn]types.UID
+}
+
+func newPodNeedLaws() podNeedLaws { return podNeedLaws{sources: map[objectIn]types.UID{}} }
+
+// check checks a write to a member that was carried out: it may not delete a copy that pods there need, while its object stays. It is called
 // with the fleet locked.
-func (f *Fleet) keeps(member string, r memapi.Request, now time.Time) []error {
+func (l *podNeedLaws) check(f *Fleet, member string, r memapi.Request, now time.Time) []error {
 	if !needs[r.Resource.Resource] {
 		return nil
 	}
 	m, at := f.members[member], objectIn{member, workloadKey{r.Resource.Resource, r.Namespace, r.Name}}
-	was := f.laws.sources[at]
+	was := l.sources[at]
 	if there := m.API.Get(r.Resource, r.Namespace, r.Name); there != nil {
-		f.laws.sources[at] = plan.SourceUID(there)
+		l.sources[at] = plan.SourceUID(there)
 		return nil
 	}
-	delete(f.laws.sources, at)
+	delete(l.sources, at)
 	u := f.Federation.Get(r.Resource, r.Namespace, r.Name)
 	if u == nil || u.GetDeletionTimestamp() != nil || u.GetUID() != was {
 		return nil
@@ -119,7 +127,7 @@ func (f *Fleet) keeps(member string, r memapi.Request, now time.Time) []error {
 		times := f.laws.writes.recent[fmt.Sprintf("%s: %s %s/%s", member, resource, r.Namespace, name)]
 		return len(times) > 0 && now.Sub(times[len(times)-1]) <= hearing
 	}
-	law, who := podsFirst, f.leavesWith(m, u, justNow)
+	law, who := podsFirst, leavesWith(f, m, u, justNow)
 	if who == "" && opensDoors[u.GetKind()] {
 		f.tally.check(secretsStay)
 		law, who = secretsStay, referrerThere(m, u, justNow)
@@ -136,7 +144,7 @@ var needs = map[string]bool{"services": true, "ingresses": true, "configmaps": t
 const podsFirst = "what pods need leaves a cluster after them"
 
 // leavesWith names a workload that leaves a member, by the policy by which an object does, and still has replicas there; except is left out.
-func (f *Fleet) leavesWith(m *Member, u *unstructured.Unstructured, except func(resource, name string) bool) string {
+func leavesWith(f *Fleet, m *Member, u *unstructured.Unstructured, except func(resource, name string) bool) string {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
 	if p == nil || p.Policy == "" || u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation] != "" || f.apiSick() || time.Since(f.disturbed) < upset {
 		return ""

@@ -87,7 +87,7 @@ func (c *control) keepRunning(ctx context.Context, part string, run func(context
 }
 
 // unexpectedPanics returns the failures of parts that no step injected. It is called with the fleet locked.
-func (f *Fleet) unexpectedPanics() (broken []error) {
+func unexpectedPanics(f *Fleet) (broken []error) {
 	for _, c := range f.controls {
 		for _, failure := range c.parts.Failures() {
 			f.tally.check(survives)

@@ -37,7 +37,7 @@ func (f *Fleet) Restart() {
 // start runs the federation's processes.
 func (f *Fleet) start() {
 	f.mu.Lock()
-	f.toAdopt()
+	f.laws.adoptions.note(f)
 	f.mu.Unlock()
 	controls := make([]*control, f.processes)
 	for i := range controls {

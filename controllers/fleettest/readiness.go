@@ -20,13 +20,13 @@ import (
 	placement "federation/scheduler"
 )
 
-// info says how the fleet's federation is set up.
-func (f *Fleet) info() v1beta1.Info {
+// infoOf says how the fleet's federation is set up.
+func infoOf(f *Fleet) v1beta1.Info {
 	return v1beta1.Info{Name: "fed", DNSZone: zone, DNSTTL: 15 * time.Second, FailoverMaxZones: f.Settings.failover().MaxZones, FailoverWindow: f.Settings.failover().Window}
 }
 
-// readyFor reads what is written of a zone or region; nil where nothing is.
-func (f *Fleet) readyFor(name string) *v1beta1.FailoverReadiness {
+// readinessOf reads what is written of a zone or region; nil where nothing is.
+func readinessOf(f *Fleet, name string) *v1beta1.FailoverReadiness {
 	u := f.Federation.Get(v1beta1.ReadinessResource, "", name)
 	if u == nil {
 		return nil
@@ -39,14 +39,14 @@ func (f *Fleet) readyFor(name string) *v1beta1.FailoverReadiness {
 }
 
 // checkReadiness: what is written of each zone and region is what a review says that is asked now, of all there is. Acceptance test 30 of drills.
-func (f *Fleet) checkReadiness(law lawFunc) {
+func checkReadiness(f *Fleet, law lawFunc) {
 	const name = "readiness is what a review says"
 	if !f.readiness.Load() || len(f.controls) == 0 {
 		return
 	}
 	f.tally.check(name)
 	clusters := all[v1beta1.Cluster](f, v1beta1.ClustersResource)
-	fleet, now := f.reviewed(clusters), time.Now()
+	fleet, now := reviewed(f, clusters), time.Now()
 	domains := plan.Domains(clusters, []plan.Level{plan.Zone, plan.Region})
 	if n := len(f.Federation.List(v1beta1.ReadinessResource, nil)); n != len(domains) {
 		law(name, "%d are written, and there are %d zones and regions", n, len(domains))
@@ -54,7 +54,7 @@ func (f *Fleet) checkReadiness(law lawFunc) {
 	for _, d := range domains {
 		loss := fleet.Lose(d.Clusters, now)
 		want := plan.Status(&v1beta1.FailoverReadinessStatus{}, &loss, now, 0)
-		is := f.readyFor(d.Name)
+		is := readinessOf(f, d.Name)
 		if is != nil && is.Status.LastDrill != nil { // which no review says
 			want.LastDrill = is.Status.LastDrill
 			meta.SetStatusCondition(&want.Conditions, plan.Drilled(want.LastDrill, metav1.NewTime(now)))
@@ -69,9 +69,9 @@ func (f *Fleet) checkReadiness(law lawFunc) {
 }
 
 // reviewed has all there is, taken in anew.
-func (f *Fleet) reviewed(clusters []*v1beta1.Cluster) *reviewplan.Fleet {
+func reviewed(f *Fleet, clusters []*v1beta1.Cluster) *reviewplan.Fleet {
 	policies := all[v1beta1.PlacementPolicy](f, v1beta1.PoliciesResource)
-	out := reviewplan.NewFleet(f.info(), f.Settings.failover())
+	out := reviewplan.NewFleet(infoOf(f), f.Settings.failover())
 	out.SetWorld(clusters, policies)
 	for _, k := range v1beta1.FederatedKinds {
 		if k.Preferences == "" {
@@ -137,7 +137,7 @@ func (p *player) showReadiness(args []string) (out []string, err error) {
 		return nil, err
 	}
 	for _, name := range args {
-		r := p.readyFor(name)
+		r := readinessOf(p.Fleet, name)
 		if r == nil {
 			out = append(out, name+": nothing")
 			continue

@@ -293,7 +293,7 @@ func (p *player) expect(args []string) error {
 	switch args[0] {
 	case "ready":
 		p.mu.Lock()
-		got = p.readyOf(t.workload(), u, time.Now()).sum
+		got = readyOf(p.Fleet, t.workload(), u, time.Now()).sum
 		p.mu.Unlock()
 	case "asked":
 		for _, m := range p.Members() {
@@ -302,7 +302,7 @@ func (p *player) expect(args []string) error {
 			}
 		}
 	case "moves":
-		got = p.moves[u.GetUID()]
+		got = p.laws.moves.counts[u.GetUID()]
 	default:
 		return fmt.Errorf("nothing can be expected of %q", args[0])
 	}
