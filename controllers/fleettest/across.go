@@ -44,8 +44,8 @@ func addressGiven(f *Fleet, m *Member, service *unstructured.Unstructured) strin
 // podAddressGiven is the address that a member's pods have for clients in another one: of a Service without load balancers, where both are in one
 // network; "" where none of its endpoints is ready.
 func podAddressGiven(f *Fleet, m, to *Member, service *unstructured.Unstructured) string {
-	copied, network := m.API.Get(services, service.GetNamespace(), service.GetName()), f.cluster(m.Name).Spec.Network
-	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") == "LoadBalancer" || network == "" || network != f.cluster(to.Name).Spec.Network || !m.isReady(service) {
+	copied, network := m.API.Get(services, service.GetNamespace(), service.GetName()), f.clusters.named(m.Name).Spec.Network
+	if !f.copyOf(service, copied) || valueAt(copied, "spec.type") == "LoadBalancer" || network == "" || network != f.clusters.named(to.Name).Spec.Network || !m.isReady(service) {
 		return ""
 	}
 	return m.podAddress()
@@ -78,7 +78,7 @@ func checkAcross(f *Fleet, m *Member, law lawFunc) {
 		told := m.told(u)
 		for _, o := range settledMembers(f) {
 			want, got := addressGiven(f, o, u)+podAddressGiven(f, o, m, u), told[o.Name]
-			if drained := f.cluster(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
+			if drained := f.clusters.named(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
 				want += " ready" // a drained one may be either: that depends on the others
 			}
 			if o != m && got != want {
@@ -129,7 +129,7 @@ func takenAway(f *Fleet, member string, r memapi.Request) []error {
 	f.tally.check("nothing is taken away because a cluster cannot be seen")
 	name, rest, _ := strings.Cut(r.Name, ".")
 	source, _, _ := strings.Cut(rest, ".")
-	u, c := f.Federation.Get(services, r.Namespace, name), f.cluster(source)
+	u, c := f.Federation.Get(services, r.Namespace, name), f.clusters.named(source)
 	if time.Since(f.laws.taken[workloadKey{services.Resource, r.Namespace, name}]) < hearing || time.Since(f.members[member].replaced) < hearing {
 		return nil // the copy went, and what belongs to it, too: it may be there again before that is done
 	}

@@ -80,10 +80,11 @@ func (c *control) dial(from sender) *memapi.Client {
 }
 
 // newControl starts a process. The first has the fleet's DNS, others their own, as each process has.
-func (f *Fleet) newControl(i int) *control {
+func (p *processes) newControl(i int) *control {
+	f := p.fleet
 	ctx, stop := context.WithCancel(f.ctx)
-	f.started++
-	c := &control{fleet: f, name: fmt.Sprintf("process-%d", f.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, done: ctx.Done(), slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
+	p.started++
+	c := &control{fleet: f, name: fmt.Sprintf("process-%d", p.started), dns: &DNS{}, offers: crosscluster.NewOffers(), stop: stop, done: ctx.Done(), slot: i + 1, uplink: f.uplinks[i], parts: supervisor.New()}
 	if i == 0 {
 		c.dns = f.DNS
 	}
@@ -96,7 +97,7 @@ func (f *Fleet) newControl(i int) *control {
 		"decide": c.decide, "work": func(ctx context.Context) error { return c.work(ctx, shardsplan.All) },
 		"registry": c.watchOver, "isolation": c.isolate, "capacity": c.countRoom, "names": c.names,
 	}
-	if f.processes > 1 {
+	if p.count > 1 {
 		c.leader, c.shards = writegate.New(election.GateAfter, c.clock), writegate.New(shards.DefaultTiming().Deadline, c.clock)
 		parts["decide"], parts["work"] = c.lead, c.share
 	}
@@ -138,7 +139,7 @@ func (c *control) decide(ctx context.Context) error {
 
 // as runs do with clients of its own: all that it sends is of one session.
 func (c *control) as(from sender, do func(client *memapi.Client, of *members) error) error {
-	from.session = c.fleet.sessions.Add(1)
+	from.session = c.fleet.processes.sessions.Add(1)
 	client := c.dial(from)
 	defer c.uplink.hangUp(client)
 	of := &members{control: c, Registry: c.registry, as: from, links: &links{}}

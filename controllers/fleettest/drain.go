@@ -38,7 +38,7 @@ func (p *player) askForDrain(usage string, args []string, is any, until func(*v1
 		return err
 	}
 	p.await(func() bool {
-		c := p.Fleet.cluster(m.Name)
+		c := p.clusters.named(m.Name)
 		return c == nil || until(c)
 	})
 	return nil
@@ -52,7 +52,7 @@ func (p *player) drainsEnd() error {
 	undone := func() bool {
 		left = ""
 		for name := range p.members {
-			c := p.Fleet.cluster(name)
+			c := p.clusters.named(name)
 			if c == nil || c.Spec.Drain != nil {
 				continue
 			}

@@ -72,7 +72,7 @@ func (p *player) endDrills() error {
 		return against(nothingOfDrills, "the Lease is: %v", lease().Object["spec"])
 	}
 	for name := range p.members {
-		c := p.Fleet.cluster(name)
+		c := p.clusters.named(name)
 		if c == nil {
 			continue
 		}
@@ -85,7 +85,7 @@ func (p *player) endDrills() error {
 
 // drills has somebody make a drill, or stop all of them.
 func (r *Random) drills() error {
-	if r.chance.IntN(6) == 0 && !r.player.apiSick() { // one that cannot be seen to be deleted goes on
+	if r.chance.IntN(6) == 0 && !r.player.uplinks.anySick() { // one that cannot be seen to be deleted goes on
 		return r.do("drill end")
 	}
 	return r.do("drill %s %s %d", []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole}[r.chance.IntN(4)], r.member(), 10+r.chance.IntN(90))

@@ -148,7 +148,7 @@ func TestDrillsAreStopped(t *testing.T) {
 				makeDrill(t, p, "second", method, "b", 10)
 				stop("the fair")
 				p.Pass(3 * time.Second)
-				c := p.Fleet.cluster("a")
+				c := p.clusters.named("a")
 				if s := drillNamed(t, p, "first").Status; s.Reason != v1beta1.DrillStopped || !strings.Contains(s.Message, "the fair") || c.DNSWeight() == 0 || p.Federation.Get(leasesResource.GroupVersionResource, v1beta1.FederationNamespace, v1beta1.DrillLease) != nil {
 					t.Errorf("3 s after they were stopped: %s, %s: %s; weight %d", s.Phase, s.Reason, s.Message, c.DNSWeight())
 				}

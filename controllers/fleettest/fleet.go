@@ -55,33 +55,28 @@ type Fleet struct {
 	Federation *memapi.API
 	DNS        *DNS
 
-	ctx    context.Context
-	cancel context.CancelFunc
-	wait   func()
-	began  time.Time
-	uid    string
-	user   *memapi.Client
-	events *events
-	leases *memapi.API
-	world  sync.WaitGroup
-	// processes is how many are to run, started how many ever did. They change in turns.
-	processes, started int
-	sessions           atomic.Uint64
-	uplinks            [maxProcesses]*uplink
-	tally              *Tally
-	panics             panics
-	gate               front
-	readiness          atomic.Bool // it is kept
-	turns              chan struct{}
-
-	clusters sync.Map // name → readCluster
+	ctx       context.Context
+	cancel    context.CancelFunc
+	wait      func()
+	began     time.Time
+	uid       string
+	user      *memapi.Client
+	events    *events
+	leases    *memapi.API
+	world     sync.WaitGroup
+	processes processes
+	uplinks   uplinks
+	tally     *Tally
+	panics    panics
+	gate      front
+	readiness atomic.Bool // it is kept
+	clusters  clusterReader
 
 	mu         sync.Mutex // guards what follows and all of the members; never held while waiting
 	members    map[string]*Member
 	sorted     []*Member // by name; nil: to be sorted again
 	laws       laws
 	writes     []string
-	controls   []*control
 	crashAfter int
 	disturbed  time.Time // when something was last wrong with the federation itself
 	failures   []error
@@ -90,18 +85,20 @@ type Fleet struct {
 // New makes a fleet without members and starts its federation.
 func New(ctx context.Context, s Settings, wait func()) (*Fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, began: time.Now(), events: &events{}, leases: newLeases(), processes: 1, turns: make(chan struct{}, 1), members: map[string]*Member{}, laws: newLaws(), tally: NewTally()}
+	f := &Fleet{Settings: s, DNS: &DNS{}, ctx: ctx, cancel: cancel, wait: wait, began: time.Now(), events: &events{}, leases: newLeases(), members: map[string]*Member{}, laws: newLaws(), tally: NewTally()}
+	f.processes = processes{fleet: f, count: 1, turns: make(chan struct{}, 1)}
 	for i := range f.uplinks {
 		f.uplinks[i] = newUplink(f)
 	}
 	f.gate = front{policies: map[string]*v1beta1.PlacementPolicy{}, placer: placement.NewAdmitter()}
 	f.Federation = memapi.New(memapi.Options{Resources: federationResources, Admit: f.gate.admit, Deleting: f.gate.deleting})
+	f.clusters.api = f.Federation
 	f.user = f.Federation.Client("kubectl", nil)
 	bootstrap(f.Federation)
 	f.uid = string(f.Federation.Get(namespaces, "", metav1.NamespaceSystem).GetUID())
-	f.world.Go(f.turn)
+	f.world.Go((&worldClock{fleet: f}).run)
 	f.world.Go(f.followFromGate)
-	f.start()
+	f.processes.start()
 	return f, nil
 }
 
@@ -120,7 +117,7 @@ func (f *Fleet) Close() {
 		l.change(func(faults *apiFaults) { *faults = apiFaults{} })
 	}
 	f.wait() // what waited has been carried out
-	for _, c := range f.controls {
+	for _, c := range f.processes.running {
 		c.end()
 	}
 	f.cancel()
@@ -128,45 +125,57 @@ func (f *Fleet) Close() {
 	f.wait()
 }
 
-// turn lets the world go on: the members, the garbage collectors, and those who watch over the laws.
-func (f *Fleet) turn() {
-	seen, stood, noted := uint64(0), uint64(0), uint64(0)
+// worldClock lets the world go on: the members, the garbage collectors, and those who watch over the laws.
+type worldClock struct {
+	fleet *Fleet
+	// seen is the federation's version, stood that of all APIs, and noted how much was changed at the federation, all when it was last looked at.
+	seen, stood, noted uint64
+}
+
+// run lets the world go on until the fleet ends.
+func (c *worldClock) run() {
 	every := time.NewTicker(tick)
 	defer every.Stop()
 	for {
 		select {
-		case <-f.ctx.Done():
+		case <-c.fleet.ctx.Done():
 			return
 		case <-every.C:
 		}
-		f.mu.Lock()
-		now := time.Now()
-		for _, m := range f.byName() {
-			m.step(now)
-		}
-		if v := f.Federation.Version(); v != seen {
-			f.Federation.Collect()
-			establish(f.Federation, f.user)
-			seen = v
-		}
-		if f.hearsNothing() {
-			f.laws.replicas.unheard(now)
-		}
-		if v := f.sum(); v != stood {
-			if n := f.Federation.Changes(); n != noted {
-				f.laws.moves.noteFirst(f)
-				noted = n
-			}
-			f.failures = append(f.failures, f.laws.replicas.check(f, now)...)
-			stood = v
-		}
-		f.laws.moves.noteReached(f, now)
-		f.laws.moves.noteEmptied(f, now)
-		f.failures = append(f.failures, f.laws.dns.checkZone(f, now)...)
-		f.failures = append(f.failures, unexpectedPanics(f)...)
-		f.mu.Unlock()
-		f.replace()
+		c.turn()
+		c.fleet.processes.replaceDead()
 	}
+}
+
+// turn has all do what is due.
+func (c *worldClock) turn() {
+	f := c.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for _, m := range f.byName() {
+		m.step(now)
+	}
+	if v := f.Federation.Version(); v != c.seen {
+		f.Federation.Collect()
+		establish(f.Federation, f.user)
+		c.seen = v
+	}
+	if f.uplinks.anyDeaf() {
+		f.laws.replicas.unheard(now)
+	}
+	if v := f.sum(); v != c.stood {
+		if n := f.Federation.Changes(); n != c.noted {
+			f.laws.moves.noteFirst(f)
+			c.noted = n
+		}
+		f.failures = append(f.failures, f.laws.replicas.check(f, now)...)
+		c.stood = v
+	}
+	f.laws.moves.noteReached(f, now)
+	f.laws.moves.noteEmptied(f, now)
+	f.failures = append(f.failures, f.laws.dns.checkZone(f, now)...)
+	f.failures = append(f.failures, unexpectedPanics(f)...)
 }
 
 // Members returns all members, sorted by name.
@@ -249,19 +258,25 @@ type readCluster struct {
 	changes uint64
 }
 
-// cluster returns a Cluster, nil where there is none. It must not be changed.
-func (f *Fleet) cluster(name string) *v1beta1.Cluster {
-	now := f.Federation.Changes()
-	before, _ := f.clusters.Load(name)
+// clusterReader reads Clusters.
+type clusterReader struct {
+	api   *memapi.API
+	known sync.Map // name → readCluster
+}
+
+// named returns a Cluster, nil where there is none. It must not be changed.
+func (r *clusterReader) named(name string) *v1beta1.Cluster {
+	now := r.api.Changes()
+	before, _ := r.known.Load(name)
 	known, _ := before.(readCluster)
 	if known.changes == now {
 		return known.cluster
 	}
-	is := readCluster{f.Federation.Get(v1beta1.ClustersResource, "", name), known.cluster, now}
+	is := readCluster{r.api.Get(v1beta1.ClustersResource, "", name), known.cluster, now}
 	if is.from != known.from {
 		is.cluster = readClusterOf(is.from)
 	}
-	f.clusters.Store(name, is)
+	r.known.Store(name, is)
 	return is.cluster
 }
 
@@ -348,9 +363,9 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		line += " (refused)"
 	}
 	f.writes = append(f.writes, line)
-	if f.crashAfter > 0 && len(f.controls) > 0 {
+	if f.crashAfter > 0 && len(f.processes.running) > 0 {
 		if f.crashAfter--; f.crashAfter == 0 {
-			f.controls[len(f.writes)%len(f.controls)].die()
+			f.processes.running[len(f.writes)%len(f.processes.running)].die()
 		}
 	}
 }
@@ -400,7 +415,7 @@ func (f *Fleet) Settle() error {
 		f.Pass(time.Second)
 		if f.versions() != before {
 			quiet = 0
-		} else if f.comingBack() || f.starting() {
+		} else if anyFailsBack(f) || anyNodesStart(f) {
 			quiet = 0 // something will change, by time alone
 		} else if quiet += time.Second; quiet >= f.Settings.Quiet {
 			return nil
@@ -410,15 +425,15 @@ func (f *Fleet) Settle() error {
 	return against("the fleet settles", "it does not within %s; the last writes are\n%s", settleLimit, strings.Join(last[max(0, len(last)-20):], "\n"))
 }
 
-// comingBack reports whether a cluster that can be used is to get more of what it would have.
-func (f *Fleet) comingBack() bool {
+// anyFailsBack reports whether a cluster that can be used is to get more of what it would have.
+func anyFailsBack(f *Fleet) bool {
 	return slices.ContainsFunc(settledMembers(f), func(m *Member) bool {
-		return f.cluster(m.Name).Phase() == v1beta1.PhaseFailingBack
+		return f.clusters.named(m.Name).Phase() == v1beta1.PhaseFailingBack
 	})
 }
 
-// starting reports whether the nodes of a cluster that has its power again are yet to start.
-func (f *Fleet) starting() bool {
+// anyNodesStart reports whether the nodes of a cluster that has its power again are yet to start.
+func anyNodesStart(f *Fleet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {

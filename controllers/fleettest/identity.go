@@ -99,7 +99,7 @@ func (l *laws) recall(f *Fleet) {
 	clear(l.moves.phases)
 	clear(l.unknown.deletes) // each restore is a mistake of its own
 	for name := range f.members {
-		if c := f.cluster(name); c != nil {
+		if c := f.clusters.named(name); c != nil {
 			l.moves.phases[name] = c.Phase()
 		}
 	}
@@ -157,7 +157,7 @@ func (p *player) approve(args []string) error {
 	if err := need(args, 1, "approve CLUSTER"); err != nil {
 		return err
 	}
-	c := p.Fleet.cluster(args[0])
+	c := p.clusters.named(args[0])
 	if c == nil || len(c.Status.DeletionsPendingApproval) == 0 {
 		return nil // nothing is held
 	}

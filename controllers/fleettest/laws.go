@@ -153,7 +153,7 @@ func (l *replicaLaws) askedFor(f *Fleet, k workloadKey, u *unstructured.Unstruct
 
 // isFailedOver reports whether a cluster is failed over.
 func isFailedOver(f *Fleet, name string) bool {
-	c := f.cluster(name)
+	c := f.clusters.named(name)
 	return c != nil && c.Phase() == v1beta1.PhaseFailedOver
 }
 
@@ -385,7 +385,7 @@ func changes(before, after map[string]string) string {
 // settledMembers are the members that the federation can work in and has nothing against.
 func settledMembers(f *Fleet) (out []*Member) {
 	for _, m := range f.Members() {
-		if c := f.cluster(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
+		if c := f.clusters.named(m.Name); c != nil && c.IsReady() && m.Wire.Fault() == Well {
 			out = append(out, m)
 		}
 	}
@@ -635,7 +635,7 @@ func checkCopies(f *Fleet, m *Member, law lawFunc) {
 			u := f.Federation.Get(r.GroupVersionResource, copied.GetNamespace(), copied.GetName())
 			switch {
 			case !f.isCopy(copied): // somebody gave it our label
-			case u == nil && len(f.cluster(m.Name).Status.DeletionsPendingApproval) > 0: // people have been told
+			case u == nil && len(f.clusters.named(m.Name).Status.DeletionsPendingApproval) > 0: // people have been told
 			case u == nil:
 				law("nothing is left behind", "%s %s in %s is a copy of nothing", r.Resource, copied.GetName(), m.Name)
 			case v1beta1.FederatedKindOf(r.GroupResource()) == nil && !plan.Placed(u) && plan.OfAnother(u, copied): // from before a restore: it waits for a policy

@@ -54,7 +54,7 @@ func notFailedOver(f *Fleet, now time.Time) []error {
 	defer f.mu.Unlock()
 	gone := ""
 	for name, m := range f.members {
-		c := f.cluster(name)
+		c := f.clusters.named(name)
 		if m.alias {
 			continue // it is lost with the other
 		}
@@ -73,7 +73,7 @@ func notFailedOver(f *Fleet, now time.Time) []error {
 		return nil
 	}
 	f.tally.check(failedOver)
-	if phase := f.cluster(gone).Phase(); phase != v1beta1.PhaseFailedOver {
+	if phase := f.clusters.named(gone).Phase(); phase != v1beta1.PhaseFailedOver {
 		return []error{against(failedOver, "%s is lost for %s, no other is, and it is %s", gone, now.Sub(f.members[gone].faultSince), phase)}
 	}
 	return nil
@@ -96,7 +96,7 @@ func drainedBefore(c *v1beta1.Cluster, loss time.Time) bool {
 
 // missingIn is what a member should have by now, and what should be gone.
 func missingIn(f *Fleet, m *Member) (out []string) {
-	c := f.cluster(m.Name)
+	c := f.clusters.named(m.Name)
 	if c == nil || !c.IsReady() {
 		return []string{m.Name + " is well, and not ready"}
 	}

@@ -55,11 +55,11 @@ func globalName(u *unstructured.Unstructured) string {
 func (d *dnsLaws) checkZone(f *Fleet, now time.Time) (broken []error) {
 	before := d.given
 	changed := d.read(f.DNS)
-	if f.apiSick() {
+	if f.uplinks.anySick() {
 		f.disturbed = now
 	}
 	for name, m := range f.members {
-		d.noteFailedOver(m, f.cluster(name), now)
+		d.noteFailedOver(m, f.clusters.named(name), now)
 	}
 	for _, u := range f.Federation.List(services, nil) {
 		if u.GetDeletionTimestamp() != nil || valueAt(u, "spec.type") != string(corev1.ServiceTypeLoadBalancer) {
@@ -153,7 +153,7 @@ func (d *dnsLaws) checkLost(f *Fleet, u *unstructured.Unstructured, now time.Tim
 func (d *dnsLaws) servingMember(f *Fleet, u *unstructured.Unstructured, now time.Time) string {
 	for _, m := range f.members {
 		since := d.serving[serviceIn{u.GetUID(), m.Name}]
-		if c := f.cluster(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !c.IsFailedOver() {
+		if c := f.clusters.named(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !c.IsFailedOver() {
 			return m.Name
 		}
 	}
@@ -192,7 +192,7 @@ func lost(f Fault) bool { return f == Partitioned || f == Hung || f == Dead }
 func clustersCutOff(f *Fleet, now time.Time) map[string]bool {
 	var all []*v1beta1.Cluster
 	for name := range f.members {
-		if c := f.cluster(name); c != nil {
+		if c := f.clusters.named(name); c != nil {
 			all = append(all, c)
 		}
 	}
@@ -201,7 +201,7 @@ func clustersCutOff(f *Fleet, now time.Time) map[string]bool {
 
 // isReachable reports whether the federation knows that a member can be reached, as it can.
 func isReachable(f *Fleet, m *Member) bool {
-	c := f.cluster(m.Name)
+	c := f.clusters.named(m.Name)
 	if c == nil || !c.IsReady() || m.Wire.Fault() != Well {
 		return false
 	}

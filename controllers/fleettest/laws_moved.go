@@ -43,7 +43,7 @@ const noticed = 10 * time.Second
 // write was sent: nobody can call back what is on its way. It is called with the fleet locked.
 func (l *moveLaws) movedOff(f *Fleet, sent, now time.Time) (broken []error) {
 	for name, m := range f.members {
-		c := f.cluster(name)
+		c := f.clusters.named(name)
 		if c == nil {
 			delete(l.phases, name)
 			continue
@@ -68,9 +68,9 @@ func toBeEmpty(c *v1beta1.Cluster) bool {
 // noteEmptied keeps when each cluster was last one to be empty, as the processes know it: while the API is sick they do not hear that it no
 // longer is. It is called with the fleet locked.
 func (l *moveLaws) noteEmptied(f *Fleet, now time.Time) {
-	sick := f.apiSick()
+	sick := f.uplinks.anySick()
 	for name := range f.members {
-		if c := f.cluster(name); c != nil && toBeEmpty(c) || sick && now.Sub(l.emptied[name]) < noticed {
+		if c := f.clusters.named(name); c != nil && toBeEmpty(c) || sick && now.Sub(l.emptied[name]) < noticed {
 			l.emptied[name] = now
 		}
 	}
@@ -82,7 +82,7 @@ func (l *moveLaws) movedHome(f *Fleet, object string, before, after *v1beta1.Pla
 		return nil
 	}
 	for name, n := range after.Home {
-		m, c := f.members[name], f.cluster(name)
+		m, c := f.members[name], f.clusters.named(name)
 		if m == nil || c == nil || after.Clusters[name] > 0 || before.Clusters[name] == 0 || n == 0 || before.Home[name] >= n || m.wellFor(now) < f.Settings.Grace {
 			continue
 		}
@@ -110,7 +110,7 @@ func leftVolumes(f *Fleet, u *unstructured.Unstructured, before, after *v1beta1.
 		return nil
 	}
 	for name, n := range before.Clusters {
-		if c := f.cluster(name); c != nil && c.Phase() == v1beta1.PhaseFailedOver && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
+		if c := f.clusters.named(name); c != nil && c.Phase() == v1beta1.PhaseFailedOver && len(c.Spec.Taints) == 0 && after.Clusters[name] < n {
 			broken = append(broken, against(volumesStay, "%s: %s is lost, and of its %d replicas %d are moved away", u.GetName(), name, n, n-after.Clusters[name]))
 		}
 	}

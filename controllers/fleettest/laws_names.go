@@ -20,7 +20,7 @@ func checkNames(f *Fleet, law lawFunc) {
 			continue
 		}
 		for _, m := range f.Members() {
-			c := f.cluster(m.Name)
+			c := f.clusters.named(m.Name)
 			if c == nil || c.Status.Region == "" {
 				continue
 			}

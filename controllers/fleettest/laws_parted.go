@@ -17,8 +17,8 @@ func (l *moveLaws) noteReached(f *Fleet, now time.Time) {
 		if m.Wire.standsStill() { // a process is paused, though its own API may be well again
 			f.disturbed = now
 		}
-		off := m.Wire.cutOff(f.processes)
-		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes; {
+		off := m.Wire.cutOff(f.processes.count)
+		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes.count; {
 		case !reached:
 			delete(l.reached, name)
 		case l.reached[name].IsZero():
@@ -35,10 +35,10 @@ func (l *moveLaws) movedOffReached(f *Fleet, m *Member, was, is v1beta1.Failover
 		return nil
 	}
 	f.tally.check(half)
-	if is != v1beta1.PhaseFailedOver || was == is || was == v1beta1.PhaseFailingBack || now.Sub(since) < f.Settings.Grace || now.Sub(f.disturbed) < f.Settings.Grace || f.apiSick() {
+	if is != v1beta1.PhaseFailedOver || was == is || was == v1beta1.PhaseFailingBack || now.Sub(since) < f.Settings.Grace || now.Sub(f.disturbed) < f.Settings.Grace || f.uplinks.anySick() {
 		return nil
 	}
-	return []error{against(half, "%s is reached by all but %d of %d for %s, and now it is %s, after %s", m.Name, m.Wire.cutOff(f.processes), f.processes, now.Sub(since), is, was)}
+	return []error{against(half, "%s is reached by all but %d of %d for %s, and now it is %s, after %s", m.Name, m.Wire.cutOff(f.processes.count), f.processes.count, now.Sub(since), is, was)}
 }
 
 // staleInDNS is how long the addresses of a cluster may be given out whose endpoints are gone, if nobody can tell who should.

@@ -86,7 +86,7 @@ func (l *adoptionLaws) check(f *Fleet, member string, r memapi.Request) []error 
 
 // goesTo reports whether an object is to be in a member, as its selector and its placement say.
 func goesTo(f *Fleet, u *unstructured.Unstructured, member string) bool {
-	c, text := f.cluster(member), u.GetAnnotations()[v1beta1.PlacementAnnotation]
+	c, text := f.clusters.named(member), u.GetAnnotations()[v1beta1.PlacementAnnotation]
 	if c == nil || !selected(u, c.Labels) {
 		return false
 	}

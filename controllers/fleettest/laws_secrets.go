@@ -146,7 +146,7 @@ const podsFirst = "what pods need leaves a cluster after them"
 // leavesWith names a workload that leaves a member, by the policy by which an object does, and still has replicas there; except is left out.
 func leavesWith(f *Fleet, m *Member, u *unstructured.Unstructured, except func(resource, name string) bool) string {
 	p := v1beta1.ParsePlacement(u.GetAnnotations()[v1beta1.PlacementAnnotation])
-	if p == nil || p.Policy == "" || u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation] != "" || f.apiSick() || time.Since(f.disturbed) < upset {
+	if p == nil || p.Policy == "" || u.GetAnnotations()[v1beta1.ClusterSelectorAnnotation] != "" || f.uplinks.anySick() || time.Since(f.disturbed) < upset {
 		return ""
 	}
 	f.tally.check(podsFirst)

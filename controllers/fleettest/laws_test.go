@@ -164,7 +164,7 @@ func place(t *testing.T, p *player, placement string) {
 	is := v1beta1.ParsePlacement(placement)
 	is.Inputs = was.Inputs
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.PlacementAnnotation, is)
-	_, err := p.controls[0].client.Resource(replicaSets).Namespace("default").Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	_, err := p.processes.running[0].client.Resource(replicaSets).Namespace("default").Patch(p.ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestMovingOffVolumesIsSeen(t *testing.T) {
 		p.files["db.yaml"] = fmt.Sprintf(workloadText, "StatefulSet", "db", "", 6, 1, "", "") + claims
 		run(t, p, "apply db.yaml", "settle", "kill a", "settle")
 		body := `{"metadata":{"annotations":{"federation.kubernetes.io/placement":"{\"clusters\":{\"b\":3,\"c\":3}}"}}}`
-		_, err := p.controls[0].client.Resource(statefulSets).Namespace("default").Patch(p.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		_, err := p.processes.running[0].client.Resource(statefulSets).Namespace("default").Patch(p.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestMovingOffVolumesIsSeen(t *testing.T) {
 
 func phase(p *player, cluster, phase string) error {
 	body := fmt.Sprintf(`{"status":{"failover":{"phase":%q}}}`, phase)
-	_, err := p.controls[0].client.Resource(v1beta1.ClustersResource).Patch(p.ctx, cluster, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")
+	_, err := p.processes.running[0].client.Resource(v1beta1.ClustersResource).Patch(p.ctx, cluster, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -204,7 +204,7 @@ func TestManyWritesAreSeen(t *testing.T) {
 
 func TestTwoWritersAreSeen(t *testing.T) {
 	begun(t, func(p *player) {
-		now, before := p.sessions.Add(2), p.sessions.Load()-1
+		now, before := p.processes.sessions.Add(2), p.processes.sessions.Load()-1
 		for _, session := range []uint64{now, before} {
 			body := fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, session)
 			send := p.Member("a").Wire.dial(sender{process: 1, session: session}).Resource(services).Namespace("default")
@@ -214,7 +214,7 @@ func TestTwoWritersAreSeen(t *testing.T) {
 		}
 		breaks(t, p, "one writer at a time")
 		for _, session := range []uint64{now, before} {
-			if err := p.controls[0].send(context.Background(), sender{process: 1, session: session, leads: true}, memapi.Request{Verb: "patch"}, func() error { return nil }); err != nil {
+			if err := p.processes.running[0].send(context.Background(), sender{process: 1, session: session, leads: true}, memapi.Request{Verb: "patch"}, func() error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

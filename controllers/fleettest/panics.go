@@ -88,7 +88,7 @@ func (c *control) keepRunning(ctx context.Context, part string, run func(context
 
 // unexpectedPanics returns the failures of parts that no step injected. It is called with the fleet locked.
 func unexpectedPanics(f *Fleet) (broken []error) {
-	for _, c := range f.controls {
+	for _, c := range f.processes.running {
 		for _, failure := range c.parts.Failures() {
 			f.tally.check(survives)
 			if !strings.Contains(failure.Message, injected) {

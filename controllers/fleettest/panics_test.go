@@ -35,7 +35,7 @@ func TestAPanicCostsWhatItWasAbout(t *testing.T) {
 					t.Error(err)
 				}
 				seen[p.panics.whose()]++
-				for _, failure := range p.controls[0].parts.Failures() {
+				for _, failure := range p.processes.running[0].parts.Failures() {
 					if !failure.Running {
 						t.Errorf("%+v does not run", failure)
 					}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,51 +18,63 @@ import (
 	"federation/controllers/shards/plan"
 )
 
-// Processes ends the federation's processes and has n run from now on. One alone does all. Several share the shards by Leases
-// (ADR 16), and elect a leader by another.
-func (f *Fleet) Processes(n int) {
-	f.processes = n
-	f.Restart()
+// processes are those of the federation. They change in turns.
+type processes struct {
+	fleet *Fleet
+	// count is how many are to run, started how many ever did.
+	count, started int
+	running        []*control // guarded by the fleet's lock
+	sessions       atomic.Uint64
+	turns          chan struct{}
 }
 
-// Restart ends the federation's processes and starts new ones.
-func (f *Fleet) Restart() {
-	f.turns <- struct{}{}
-	defer func() { <-f.turns }()
-	for _, c := range f.controls {
+// run ends the federation's processes and has n run from now on. One alone does all. Several share the shards by Leases
+// (ADR 16), and elect a leader by another.
+func (p *processes) run(n int) {
+	p.count = n
+	p.restart()
+}
+
+// restart ends the federation's processes and starts new ones.
+func (p *processes) restart() {
+	p.turns <- struct{}{}
+	defer func() { <-p.turns }()
+	for _, c := range p.running {
 		c.end()
 	}
-	f.start()
+	p.start()
 }
 
 // start runs the federation's processes.
-func (f *Fleet) start() {
+func (p *processes) start() {
+	f := p.fleet
 	f.mu.Lock()
 	f.laws.adoptions.note(f)
 	f.mu.Unlock()
-	controls := make([]*control, f.processes)
+	controls := make([]*control, p.count)
 	for i := range controls {
-		controls[i] = f.newControl(i)
+		controls[i] = p.newControl(i)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.controls, f.disturbed = controls, time.Now()
+	p.running, f.disturbed = controls, time.Now()
 }
 
-// replace starts a process in place of each that has died.
-func (f *Fleet) replace() {
+// replaceDead starts a process in place of each that has died.
+func (p *processes) replaceDead() {
+	f := p.fleet
 	select {
-	case f.turns <- struct{}{}:
-		defer func() { <-f.turns }()
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
 	default:
 		return // all are being replaced
 	}
-	for i, c := range f.controls {
+	for i, c := range p.running {
 		if c.dead.Load() {
 			c.end()
-			next := f.newControl(i)
+			next := p.newControl(i)
 			f.mu.Lock()
-			f.controls[i], f.disturbed = next, time.Now()
+			p.running[i], f.disturbed = next, time.Now()
 			f.mu.Unlock()
 		}
 	}
@@ -126,7 +139,7 @@ func (p *player) process(args []string) (int, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.controls {
+	for _, c := range p.processes.running {
 		if shard < 0 && c.leads.Load() || shard >= 0 && plan.Set(c.holds.Load()).Has(shard) {
 			return c.slot, nil
 		}
@@ -172,6 +185,6 @@ func (p *player) runProcesses(args []string) error {
 	if err != nil || n < 0 || n > maxProcesses {
 		return fmt.Errorf("processes %q: must be a whole number from 0 to %d", args[0], maxProcesses)
 	}
-	p.Processes(n)
+	p.processes.run(n)
 	return nil
 }

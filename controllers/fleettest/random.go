@@ -144,7 +144,7 @@ func (r *Random) order() error {
 // approve has deleted what is held since the federation was restored.
 func (r *Random) approve() error {
 	for _, name := range r.members {
-		c := r.player.Fleet.cluster(name)
+		c := r.player.clusters.named(name)
 		if len(c.Status.DeletionsPendingApproval) == 0 {
 			continue
 		}

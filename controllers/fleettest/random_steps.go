@@ -378,10 +378,10 @@ func (r *Random) recall() error {
 	clear(r.tainted)
 	r.drained, r.aliased = "", ""
 	for _, name := range r.members {
-		if r.player.Fleet.cluster("also-"+name) != nil {
+		if r.player.clusters.named("also-"+name) != nil {
 			r.aliased = name
 		}
-		for _, taint := range r.player.Fleet.cluster(name).Spec.Taints {
+		for _, taint := range r.player.clusters.named(name).Spec.Taints {
 			switch taint.Key {
 			case "example.com/t":
 				r.tainted[name] = true

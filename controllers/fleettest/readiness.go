@@ -41,7 +41,7 @@ func readinessOf(f *Fleet, name string) *v1beta1.FailoverReadiness {
 // checkReadiness: what is written of each zone and region is what a review says that is asked now, of all there is. Acceptance test 30 of drills.
 func checkReadiness(f *Fleet, law lawFunc) {
 	const name = "readiness is what a review says"
-	if !f.readiness.Load() || len(f.controls) == 0 {
+	if !f.readiness.Load() || len(f.processes.running) == 0 {
 		return
 	}
 	f.tally.check(name)

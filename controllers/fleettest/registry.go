@@ -75,7 +75,7 @@ const roomEvery = 5 * time.Second
 func (c *control) countRoom(ctx context.Context) error {
 	for ctx.Err() == nil {
 		for _, of := range c.registry.Members() {
-			m, known := c.fleet.Member(of.Name), c.fleet.cluster(of.Name)
+			m, known := c.fleet.Member(of.Name), c.fleet.clusters.named(of.Name)
 			if m == nil || known == nil || !c.reports() || m.Wire.faultSeenBy(c.slot) != Well || m.slow() {
 				continue
 			}

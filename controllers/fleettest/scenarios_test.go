@@ -114,7 +114,7 @@ func TestRestartAtEachStep(t *testing.T) {
 	scenarios(t, func(t *testing.T, _ string, data []byte) {
 		sameEnd(t, data, play(t, data, func(f *Fleet, command string) error {
 			if !strings.HasPrefix(command, "show") && !strings.HasPrefix(command, "expect") && !endsDrill(f, bytes.Contains(data, []byte("\ncrash "))) {
-				f.Restart()
+				f.processes.restart()
 			}
 			return nil
 		}))

@@ -216,7 +216,7 @@ func (p *player) showHistory(args []string) (out []string, err error) {
 // clusters: their conditions and where they stand.
 func (p *player) showClusters([]string) (out []string, err error) {
 	for _, m := range p.Members() {
-		c := p.Fleet.cluster(m.Name)
+		c := p.clusters.named(m.Name)
 		if c == nil {
 			out = append(out, m.Name+": has not joined")
 			continue

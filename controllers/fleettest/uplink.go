@@ -20,6 +20,9 @@ import (
 // maxProcesses is how many processes run at most.
 const maxProcesses = 9
 
+// uplinks are those of all processes.
+type uplinks [maxProcesses]*uplink
+
 // uplink is what lies between a process and the federation's own API. The process that is started in place of one that died
 // has the same.
 type uplink struct {
@@ -135,14 +138,14 @@ func (f *apiFaults) deliversNothing() bool { return !f.stalled.IsZero() || f.sil
 // sick reports whether something is wrong with the federation's API.
 func (f *apiFaults) sick() bool { return f.deliversNothing() || f.fail > 0 || f.late > 0 }
 
-// apiSick reports whether something is wrong with the federation's API as any process sees it.
-func (f *Fleet) apiSick() bool {
-	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool { return l.isSick.Load() })
+// anySick reports whether something is wrong with the federation's API as any process sees it.
+func (u *uplinks) anySick() bool {
+	return slices.ContainsFunc(u[:], func(l *uplink) bool { return l.isSick.Load() })
 }
 
-// hearsNothing reports whether the federation's API delivers nothing to some process.
-func (f *Fleet) hearsNothing() bool {
-	return slices.ContainsFunc(f.uplinks[:], func(l *uplink) bool { return l.isDeaf.Load() })
+// anyDeaf reports whether the federation's API delivers nothing to some process.
+func (u *uplinks) anyDeaf() bool {
+	return slices.ContainsFunc(u[:], func(l *uplink) bool { return l.isDeaf.Load() })
 }
 
 // requestTimeout is after how long the API answers a request that it has not finished.
