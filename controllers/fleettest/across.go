@@ -144,8 +144,8 @@ func takenAway(f *Fleet, member string, r memapi.Request) []error {
 	return []error{against("nothing is taken away because a cluster cannot be seen", "%s is not told of %s in %s any more", member, name, source)}
 }
 
-// across KIND/NAME: what each member has been told of the other clusters that have the Service.
-func (p *player) showAcross(args []string) (out []string, err error) {
+// showAcross carries out show across KIND/NAME: what each member has been told of the other clusters that have the Service.
+func showAcross(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show across svc/NAME"); err != nil {
 		return nil, err
 	}

@@ -70,8 +70,8 @@ func (m *Member) autoscalersOf(k workloadKey) []*unstructured.Unstructured {
 	})
 }
 
-// load CLUSTER KIND/NAME N: the workload is loaded there so that its autoscaler, if it has one, wants N replicas.
-func (p *player) loaded(args []string) error {
+// setLoad carries out load CLUSTER KIND/NAME N: the workload is loaded there so that its autoscaler, if it has one, wants N replicas.
+func setLoad(p *player, args []string) error {
 	m, t, n, err := p.memberObjectNumber(args, "load CLUSTER KIND/NAME N")
 	if err != nil {
 		return err

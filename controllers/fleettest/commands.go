@@ -33,37 +33,55 @@ type player struct {
 // command is what a word does with the words after it. What it returns first is shown.
 type command func(p *player, args []string) ([]string, error)
 
-var commands map[string]command
-
-func init() {
-	commands = map[string]command{
-		"cluster":   (*player).cluster,
-		"apply":     silent((*player).apply),
-		"delete":    silent((*player).delete),
-		"forget":    silent((*player).forget),
-		"scale":     silent((*player).scale),
-		"annotate":  silent((*player).annotate),
-		"label":     silent((*player).label),
-		"patch":     silent((*player).patch),
-		"member":    silent((*player).member),
-		"partition": fault(Partitioned), "hang": fault(Hung), "kill": fault(Dead), "sicken": fault(Unhealthy), "expire": fault(Expired), "heal": fault(Well),
-		"slow": silent((*player).slow), "refuse": silent((*player).refuse), "accept": silent((*player).accept), "lose": silent((*player).lose),
-		"pods": silent((*player).podsReady), "nodes": silent((*player).nodesStart), "quota": silent((*player).limit), "clock": silent((*player).setClock), "crash": silent((*player).crash),
-		"taint": silent((*player).taint), "untaint": silent((*player).untaint), "dns-weight": silent((*player).dnsWeight),
-		"restart":   silent(func(p *player, _ []string) error { p.processes.restart(); return nil }),
-		"processes": silent((*player).runProcesses),
-		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.processes.restart(); return nil }),
-		"drill":     silent((*player).drill),
-		"drain":     silent((*player).drain), "undrain": silent((*player).undrain),
-		"stall": silent((*player).stall), "cut": silent((*player).cut), "panic": silent((*player).panic), "pause": silent((*player).pause), "snapshot": silent((*player).snapshot), "restore": silent((*player).restore),
-		"rebuild": silent((*player).rebuild), "rejoin": silent((*player).rejoin), "alias": silent((*player).alias), "approve": silent((*player).approve), "core": silent((*player).core), "fed": silent((*player).fed),
-		"load":   silent((*player).loaded),
-		"wait":   silent((*player).pass),
-		"settle": silent((*player).settle),
-		"rest":   silent(func(p *player, _ []string) error { return p.CheckIdle() }),
-		"show":   (*player).show,
-		"expect": silent((*player).expect),
+// The commands by their first word, and by what they are about.
+var (
+	clusterCommands = map[string]command{
+		"cluster": addOrRemoveCluster, "rejoin": silent(rejoinCluster), "alias": silent(joinAlias), "rebuild": silent(rebuildCluster),
+		"taint": silent(taintCluster), "untaint": silent(untaintCluster), "dns-weight": silent(setDNSWeight),
+		"drain": silent(drainCluster), "undrain": silent(undrainCluster), "approve": silent(approveDeletions),
 	}
+	objectCommands = map[string]command{
+		"apply": silent(applyFile), "delete": silent(deleteObject), "forget": silent(forgetObject), "scale": silent(scaleObject),
+		"annotate": silent(annotateObject), "label": silent(labelObject), "patch": silent(patchObject),
+	}
+	memberCommands = map[string]command{
+		"member": silent(actInMember), "pods": silent(setPodsReady), "nodes": silent(setNodesStart), "quota": silent(setQuota),
+		"clock": silent(setClock), "load": silent(setLoad),
+	}
+	// What goes wrong with members and on the way to them.
+	faultCommands = map[string]command{
+		"partition": fault(Partitioned), "hang": fault(Hung), "kill": fault(Dead), "sicken": fault(Unhealthy), "expire": fault(Expired), "heal": fault(Well),
+		"slow": silent(setLatency), "refuse": silent(refuseWrites), "accept": silent(acceptWrites), "lose": silent(loseAnswers),
+		"cut": silent(cutProcessOff),
+	}
+	// What goes wrong with the federation's API and processes.
+	federationCommands = map[string]command{
+		"stall": silent(stallAPI), "fed": silent(setAPIFaults), "snapshot": silent(takeSnapshot), "restore": silent(restoreSnapshot),
+		"restart":   silent(func(p *player, _ []string) error { p.processes.restart(); return nil }),
+		"processes": silent(runProcesses), "crash": silent(crashAfterWrites), "panic": silent(injectPanic), "pause": silent(pauseProcess),
+		"readiness": silent(func(p *player, _ []string) error { p.readiness.Store(true); p.processes.restart(); return nil }),
+	}
+	drillCommands = map[string]command{"drill": silent(drillCluster)}
+	timeCommands  = map[string]command{
+		"wait": silent(passTime), "settle": silent(settleFleet), "rest": silent(func(p *player, _ []string) error { return p.CheckIdle() }),
+	}
+	checkCommands = map[string]command{"show": show, "expect": silent(expect), "core": silent(checkCore)}
+
+	commands = merged(clusterCommands, objectCommands, memberCommands, faultCommands, federationCommands, drillCommands, timeCommands, checkCommands)
+)
+
+// merged has the commands of all tables. No word is in two.
+func merged(tables ...map[string]command) map[string]command {
+	all := map[string]command{}
+	for _, table := range tables {
+		for word, c := range table {
+			if all[word] != nil {
+				panic(word + " is the word of two commands")
+			}
+			all[word] = c
+		}
+	}
+	return all
 }
 
 func silent(do func(*player, []string) error) command {
@@ -86,8 +104,8 @@ func need(args []string, n int, usage string) error {
 	return nil
 }
 
-// cluster add NAME [region=R] [zone=Z] [nodes=N] [pods=N] [LABEL=VALUE…] · cluster remove NAME
-func (p *player) cluster(args []string) ([]string, error) {
+// addOrRemoveCluster carries out cluster add NAME [region=R] [zone=Z] [nodes=N] [pods=N] [LABEL=VALUE…] · cluster remove NAME
+func addOrRemoveCluster(p *player, args []string) ([]string, error) {
 	if err := need(args, 2, "cluster add|remove NAME …"); err != nil {
 		return nil, err
 	}
@@ -153,8 +171,8 @@ func (p *player) objects(file string) (out []*unstructured.Unstructured, err err
 	return out, nil
 }
 
-// apply FILE: as kubectl apply --server-side.
-func (p *player) apply(args []string) error {
+// applyFile carries out apply FILE: as kubectl apply --server-side.
+func applyFile(p *player, args []string) error {
 	if err := need(args, 1, "apply FILE"); err != nil {
 		return err
 	}
@@ -265,8 +283,8 @@ func (p *player) object(text string) (target, *unstructured.Unstructured, error)
 	return t, u, nil
 }
 
-// delete KIND/NAME [orphan|foreground]: as kubectl delete --cascade.
-func (p *player) delete(args []string) error {
+// deleteObject carries out delete KIND/NAME [orphan|foreground]: as kubectl delete --cascade.
+func deleteObject(p *player, args []string) error {
 	if err := need(args, 1, "delete KIND/NAME [orphan|foreground]"); err != nil {
 		return err
 	}
@@ -292,8 +310,8 @@ func (p *player) delete(args []string) error {
 	return err
 }
 
-// forget KIND/NAME: the federation is restored from a backup in which the object is missing.
-func (p *player) forget(args []string) error {
+// forgetObject carries out forget KIND/NAME: the federation is restored from a backup in which the object is missing.
+func forgetObject(p *player, args []string) error {
 	if err := need(args, 1, "forget KIND/NAME"); err != nil {
 		return err
 	}
@@ -322,8 +340,8 @@ func (p *player) merge(name string, patch map[string]any) error {
 	return err
 }
 
-// scale KIND/NAME N
-func (p *player) scale(args []string) error {
+// scaleObject carries out scale KIND/NAME N
+func scaleObject(p *player, args []string) error {
 	if err := need(args, 2, "scale KIND/NAME N"); err != nil {
 		return err
 	}
@@ -334,13 +352,13 @@ func (p *player) scale(args []string) error {
 	return p.merge(args[0], map[string]any{"spec": map[string]any{"replicas": n}})
 }
 
-// annotate KIND/NAME KEY=VALUE, or KEY- to take it off
-func (p *player) annotate(args []string) error { return p.mark(args, "annotations") }
+// annotateObject carries out annotate KIND/NAME KEY=VALUE, or KEY- to take it off
+func annotateObject(p *player, args []string) error { return markObject(p, args, "annotations") }
 
-// label KIND/NAME KEY=VALUE, or KEY- to take it off
-func (p *player) label(args []string) error { return p.mark(args, "labels") }
+// labelObject carries out label KIND/NAME KEY=VALUE, or KEY- to take it off
+func labelObject(p *player, args []string) error { return markObject(p, args, "labels") }
 
-func (p *player) mark(args []string, what string) error {
+func markObject(p *player, args []string, what string) error {
 	if err := need(args, 2, "annotate|label KIND/NAME KEY=VALUE|KEY-"); err != nil {
 		return err
 	}
@@ -352,8 +370,8 @@ func (p *player) mark(args []string, what string) error {
 	return p.merge(args[0], map[string]any{"metadata": map[string]any{what: marks}})
 }
 
-// patch KIND/NAME JSON: as kubectl patch --type merge.
-func (p *player) patch(args []string) error {
+// patchObject carries out patch KIND/NAME JSON: as kubectl patch --type merge.
+func patchObject(p *player, args []string) error {
 	if err := need(args, 2, "patch KIND/NAME JSON"); err != nil {
 		return err
 	}
@@ -364,9 +382,9 @@ func (p *player) patch(args []string) error {
 	return p.merge(args[0], patch)
 }
 
-// member CLUSTER apply FILE · member CLUSTER patch KIND/NAME JSON · member CLUSTER delete KIND/NAME: what somebody does there; see inMember
+// actInMember carries out member CLUSTER apply FILE · member CLUSTER patch KIND/NAME JSON · member CLUSTER delete KIND/NAME: what somebody does there; see inMember
 // for more.
-func (p *player) member(args []string) error {
+func actInMember(p *player, args []string) error {
 	if err := need(args, 3, "member CLUSTER apply FILE|patch KIND/NAME JSON|delete KIND/NAME"); err != nil {
 		return err
 	}
@@ -376,7 +394,7 @@ func (p *player) member(args []string) error {
 	}
 	client := m.API.Client("somebody", nil)
 	if args[1] == "apply" {
-		return p.applyIn(m, client, args[2])
+		return applyInMember(p, m, client, args[2])
 	}
 	t, err := p.target(args[2])
 	if err != nil {
@@ -396,8 +414,8 @@ func (p *player) member(args []string) error {
 	return err
 }
 
-// cut CLUSTER PROCESS|leader|holder KIND/NAME: one process (1, 2, …) can't reach it, until it is healed.
-func (p *player) cut(args []string) error {
+// cutProcessOff carries out cut CLUSTER PROCESS|leader|holder KIND/NAME: one process (1, 2, …) can't reach it, until it is healed.
+func cutProcessOff(p *player, args []string) error {
 	if err := need(args, 2, "cut CLUSTER PROCESS|leader|holder KIND/NAME"); err != nil {
 		return err
 	}
@@ -412,8 +430,8 @@ func (p *player) cut(args []string) error {
 	return err
 }
 
-// slow CLUSTER DURATION
-func (p *player) slow(args []string) error {
+// setLatency carries out slow CLUSTER DURATION
+func setLatency(p *player, args []string) error {
 	m, d, err := p.memberAndDuration(args, "slow CLUSTER DURATION")
 	if err == nil {
 		m.Wire.SetLatency(d)
@@ -447,8 +465,8 @@ func (p *player) memberObjectNumber(args []string, usage string) (m *Member, t t
 	return m, t, n, errors.Join(err1, err2, err3)
 }
 
-// pods CLUSTER DURATION|never: how long pods take there to get ready. pods CLUSTER fail KIND/NAME N: so many crash.
-func (p *player) podsReady(args []string) error {
+// setPodsReady carries out pods CLUSTER DURATION|never: how long pods take there to get ready. pods CLUSTER fail KIND/NAME N: so many crash.
+func setPodsReady(p *player, args []string) error {
 	if len(args) == 4 && args[1] == "fail" {
 		m, t, n, err := p.memberObjectNumber(slices.Delete(slices.Clone(args), 1, 2), "pods CLUSTER fail KIND/NAME N")
 		if err != nil {
@@ -468,9 +486,9 @@ func (p *player) podsReady(args []string) error {
 	return err
 }
 
-// nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again. After 75 s a real cluster itself says that their pods are not
+// setNodesStart carries out nodes CLUSTER DURATION: how long its nodes take to start when the cluster has its power again. After 75 s a real cluster itself says that their pods are not
 // ready; here nobody does.
-func (p *player) nodesStart(args []string) error {
+func setNodesStart(p *player, args []string) error {
 	m, d, err := p.memberAndDuration(args, "nodes CLUSTER DURATION")
 	if err == nil {
 		p.mu.Lock()
@@ -480,8 +498,8 @@ func (p *player) nodesStart(args []string) error {
 	return err
 }
 
-// refuse CLUSTER KIND/NAME CODE MESSAGE…: writes of that object are answered so; NAME * is all of the kind.
-func (p *player) refuse(args []string) error {
+// refuseWrites carries out refuse CLUSTER KIND/NAME CODE MESSAGE…: writes of that object are answered so; NAME * is all of the kind.
+func refuseWrites(p *player, args []string) error {
 	if err := need(args, 4, "refuse CLUSTER KIND/NAME CODE MESSAGE"); err != nil {
 		return err
 	}
@@ -493,8 +511,8 @@ func (p *player) refuse(args []string) error {
 	return nil
 }
 
-// accept CLUSTER: it refuses nothing any more.
-func (p *player) accept(args []string) error {
+// acceptWrites carries out accept CLUSTER: it refuses nothing any more.
+func acceptWrites(p *player, args []string) error {
 	if err := need(args, 1, "accept CLUSTER"); err != nil {
 		return err
 	}
@@ -505,8 +523,8 @@ func (p *player) accept(args []string) error {
 	return err
 }
 
-// quota CLUSTER N: no more than N pods are made there; 0: as many as are asked for.
-func (p *player) limit(args []string) error {
+// setQuota carries out quota CLUSTER N: no more than N pods are made there; 0: as many as are asked for.
+func setQuota(p *player, args []string) error {
 	if err := need(args, 2, "quota CLUSTER N"); err != nil {
 		return err
 	}
@@ -521,8 +539,8 @@ func (p *player) limit(args []string) error {
 	return nil
 }
 
-// clock CLUSTER DURATION: its clock is as much ahead of ours, or behind.
-func (p *player) setClock(args []string) error {
+// setClock carries out clock CLUSTER DURATION: its clock is as much ahead of ours, or behind.
+func setClock(p *player, args []string) error {
 	if err := need(args, 2, "clock CLUSTER DURATION"); err != nil {
 		return err
 	}
@@ -537,8 +555,8 @@ func (p *player) setClock(args []string) error {
 	return nil
 }
 
-// lose CLUSTER N: the answers of the next N writes there are lost.
-func (p *player) lose(args []string) error {
+// loseAnswers carries out lose CLUSTER N: the answers of the next N writes there are lost.
+func loseAnswers(p *player, args []string) error {
 	if err := need(args, 2, "lose CLUSTER N"); err != nil {
 		return err
 	}
@@ -551,8 +569,8 @@ func (p *player) lose(args []string) error {
 	return err
 }
 
-// crash N: the federation dies after its N-th write from now, and is started again.
-func (p *player) crash(args []string) error {
+// crashAfterWrites carries out crash N: the federation dies after its N-th write from now, and is started again.
+func crashAfterWrites(p *player, args []string) error {
 	if err := need(args, 1, "crash N"); err != nil {
 		return err
 	}
@@ -561,14 +579,14 @@ func (p *player) crash(args []string) error {
 	return err
 }
 
-// taint CLUSTER KEY[=VALUE]:EFFECT
-func (p *player) taint(args []string) error {
+// taintCluster carries out taint CLUSTER KEY[=VALUE]:EFFECT
+func taintCluster(p *player, args []string) error {
 	if err := need(args, 2, "taint CLUSTER KEY[=VALUE]:EFFECT"); err != nil {
 		return err
 	}
 	what, effect, _ := strings.Cut(args[1], ":")
 	key, value, _ := strings.Cut(what, "=")
-	taints, err := p.taints(args[0], key)
+	taints, err := otherTaints(p, args[0], key)
 	if err != nil {
 		return err
 	}
@@ -579,20 +597,20 @@ func (p *player) taint(args []string) error {
 	return p.merge("cluster/"+args[0], map[string]any{"spec": map[string]any{"taints": append(taints, taint)}})
 }
 
-// untaint CLUSTER KEY
-func (p *player) untaint(args []string) error {
+// untaintCluster carries out untaint CLUSTER KEY
+func untaintCluster(p *player, args []string) error {
 	if err := need(args, 2, "untaint CLUSTER KEY"); err != nil {
 		return err
 	}
-	taints, err := p.taints(args[0], args[1])
+	taints, err := otherTaints(p, args[0], args[1])
 	if err != nil {
 		return err
 	}
 	return p.merge("cluster/"+args[0], map[string]any{"spec": map[string]any{"taints": taints}})
 }
 
-// taints are those of a cluster without those of a key.
-func (p *player) taints(cluster, without string) ([]any, error) {
+// otherTaints are those of a cluster without those of a key.
+func otherTaints(p *player, cluster, without string) ([]any, error) {
 	u := p.Federation.Get(v1beta1.ClustersResource, "", cluster)
 	if u == nil {
 		return nil, fmt.Errorf("there is no Cluster %q", cluster)
@@ -601,8 +619,8 @@ func (p *player) taints(cluster, without string) ([]any, error) {
 	return slices.DeleteFunc(all, func(t any) bool { return t.(map[string]any)["key"] == without }), nil
 }
 
-// dns-weight CLUSTER N
-func (p *player) dnsWeight(args []string) error {
+// setDNSWeight carries out dns-weight CLUSTER N
+func setDNSWeight(p *player, args []string) error {
 	if err := need(args, 2, "dns-weight CLUSTER N"); err != nil {
 		return err
 	}
@@ -613,8 +631,8 @@ func (p *player) dnsWeight(args []string) error {
 	return p.merge("cluster/"+args[0], map[string]any{"spec": map[string]any{"dnsWeight": n}})
 }
 
-// wait DURATION
-func (p *player) pass(args []string) error {
+// passTime carries out wait DURATION
+func passTime(p *player, args []string) error {
 	if err := need(args, 1, "wait DURATION"); err != nil {
 		return err
 	}
@@ -623,8 +641,8 @@ func (p *player) pass(args []string) error {
 	return err
 }
 
-// settle: until nothing changes; then the laws of a settled fleet must hold.
-func (p *player) settle([]string) error {
+// settleFleet carries out settle: until nothing changes; then the laws of a settled fleet must hold.
+func settleFleet(p *player, _ []string) error {
 	if err := p.Settle(); err != nil {
 		return errors.Join(err, p.Failures())
 	}

@@ -16,17 +16,17 @@ const (
 // patience is how long somebody at a terminal watches a cluster get empty, or full again.
 const patience = 2 * time.Minute
 
-// drain CLUSTER: what kubectl federation drain asks for; then it watches for a while.
-func (p *player) drain(args []string) error {
-	return p.askForDrain("drain CLUSTER", args, map[string]any{}, func(c *v1beta1.Cluster) bool { return c.OutOfService() == v1beta1.Drained })
+// drainCluster carries out drain CLUSTER: what kubectl federation drain asks for; then it watches for a while.
+func drainCluster(p *player, args []string) error {
+	return askForDrain(p, "drain CLUSTER", args, map[string]any{}, func(c *v1beta1.Cluster) bool { return c.OutOfService() == v1beta1.Drained })
 }
 
-// undrain CLUSTER: what kubectl federation undrain asks for; then it watches for a while.
-func (p *player) undrain(args []string) error {
-	return p.askForDrain("undrain CLUSTER", args, nil, func(c *v1beta1.Cluster) bool { return c.Annotations[v1beta1.DrainAnnotation] == "" })
+// undrainCluster carries out undrain CLUSTER: what kubectl federation undrain asks for; then it watches for a while.
+func undrainCluster(p *player, args []string) error {
+	return askForDrain(p, "undrain CLUSTER", args, nil, func(c *v1beta1.Cluster) bool { return c.Annotations[v1beta1.DrainAnnotation] == "" })
 }
 
-func (p *player) askForDrain(usage string, args []string, is any, until func(*v1beta1.Cluster) bool) error {
+func askForDrain(p *player, usage string, args []string, is any, until func(*v1beta1.Cluster) bool) error {
 	if err := need(args, 1, usage); err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (p *player) askForDrain(usage string, args []string, is any, until func(*v1
 
 const drainsAreUndone = "a drain that is withdrawn is undone"
 
-// drainsEnd lets time pass until the clusters that are not to be drained are as before.
-func (p *player) drainsEnd() error {
+// awaitEndOfDrains lets time pass until the clusters that are not to be drained are as before.
+func awaitEndOfDrains(p *player) error {
 	var left string
 	undone := func() bool {
 		left = ""

@@ -13,12 +13,12 @@ import (
 
 const drillUsage = "drill Shift|Evacuate|Isolate|Blackhole CLUSTER SECONDS | drill end"
 
-// drill METHOD CLUSTER SECONDS: somebody makes a drill of a cluster that is to hold for so long.
+// drillCluster carries out drill METHOD CLUSTER SECONDS: somebody makes a drill of a cluster that is to hold for so long.
 //
 //	drill end: all drills are deleted; soon none is there, and nothing of them is left
-func (p *player) drill(args []string) error {
+func drillCluster(p *player, args []string) error {
 	if len(args) == 1 && args[0] == "end" {
-		return p.endDrills()
+		return endDrills(p)
 	}
 	if err := need(args, 3, drillUsage); err != nil {
 		return err
@@ -50,7 +50,7 @@ const nothingOfDrills = "nothing of a drill is left"
 // drill-isolate-most.
 
 // endDrills deletes all drills, and lets time pass until they are gone.
-func (p *player) endDrills() error {
+func endDrills(p *player) error {
 	drills := p.user.Resource(v1beta1.FailoverDrillsResource)
 	for _, u := range p.Federation.List(v1beta1.FailoverDrillsResource, nil) {
 		if valueAt(u, "status.report.marks.injected") != "none" {

@@ -76,8 +76,8 @@ func makeAs(p *player, m *Member, client dynamic.Interface, t target, u *unstruc
 	return err
 }
 
-// applyIn has somebody apply a file in a member.
-func (p *player) applyIn(m *Member, client dynamic.Interface, file string) error {
+// applyInMember has somebody apply a file in a member.
+func applyInMember(p *player, m *Member, client dynamic.Interface, file string) error {
 	if err := p.applyTo(m.API, client, file); err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ func (p *player) apiOf(name string) (*memapi.API, *Member, error) {
 	return m.API, m, nil
 }
 
-// snapshot fed|CLUSTER: a backup of all that its API holds.
-func (p *player) snapshot(args []string) error {
+// takeSnapshot carries out snapshot fed|CLUSTER: a backup of all that its API holds.
+func takeSnapshot(p *player, args []string) error {
 	if err := need(args, 1, "snapshot fed|CLUSTER"); err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (p *player) snapshot(args []string) error {
 	return nil
 }
 
-// restore fed|CLUSTER: the backup is restored, under whatever runs.
-func (p *player) restore(args []string) error {
+// restoreSnapshot carries out restore fed|CLUSTER: the backup is restored, under whatever runs.
+func restoreSnapshot(p *player, args []string) error {
 	if err := need(args, 1, "restore fed|CLUSTER"); err != nil {
 		return err
 	}
@@ -51,13 +51,13 @@ func (p *player) restore(args []string) error {
 	}
 	api, m, err := p.apiOf(args[0])
 	if err == nil {
-		p.putBack(api, m, to)
+		putBack(p, api, m, to)
 	}
 	return err
 }
 
-// rebuild CLUSTER: it is installed again under its name: with nothing in it, and another identity.
-func (p *player) rebuild(args []string) error {
+// rebuildCluster carries out rebuild CLUSTER: it is installed again under its name: with nothing in it, and another identity.
+func rebuildCluster(p *player, args []string) error {
 	if err := need(args, 1, "rebuild CLUSTER"); err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func (p *player) rebuild(args []string) error {
 	if err != nil {
 		return err
 	}
-	p.putBack(m.API, m, memapi.Snapshot{})
+	putBack(p, m.API, m, memapi.Snapshot{})
 	bootstrap(m.API)
 	m.accept(p.uid)
 	return nil
 }
 
 // putBack restores an API. What pods that costs is not the federation's doing.
-func (p *player) putBack(api *memapi.API, m *Member, to memapi.Snapshot) {
+func putBack(p *player, api *memapi.API, m *Member, to memapi.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	api.Restore(to)
@@ -108,8 +108,8 @@ func (l *laws) recall(f *Fleet) {
 	})
 }
 
-// rejoin OLD NEW: the cluster leaves, and joins again under another name.
-func (p *player) rejoin(args []string) error {
+// rejoinCluster carries out rejoin OLD NEW: the cluster leaves, and joins again under another name.
+func rejoinCluster(p *player, args []string) error {
 	if err := need(args, 2, "rejoin OLD NEW"); err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (p *player) rejoin(args []string) error {
 	return p.Join(m.Place)
 }
 
-// alias NEW OLD: a second Cluster joins that is the same cluster, at another address.
-func (p *player) alias(args []string) error {
+// joinAlias carries out alias NEW OLD: a second Cluster joins that is the same cluster, at another address.
+func joinAlias(p *player, args []string) error {
 	if err := need(args, 2, "alias NEW OLD"); err != nil {
 		return err
 	}
@@ -152,8 +152,8 @@ func (p *player) alias(args []string) error {
 	return p.Join(other.Place)
 }
 
-// approve CLUSTER: as kubectl federation approve-deletions.
-func (p *player) approve(args []string) error {
+// approveDeletions carries out approve CLUSTER: as kubectl federation approve-deletions.
+func approveDeletions(p *player, args []string) error {
 	if err := need(args, 1, "approve CLUSTER"); err != nil {
 		return err
 	}

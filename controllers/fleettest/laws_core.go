@@ -20,8 +20,8 @@ const (
 	movesWithin = 2 * time.Minute
 )
 
-// core CLUSTER: time passes; then it must have all that it is to have, however sick the others are.
-func (p *player) core(args []string) error {
+// checkCore carries out core CLUSTER: time passes; then it must have all that it is to have, however sick the others are.
+func checkCore(p *player, args []string) error {
 	if err := need(args, 1, "core CLUSTER"); err != nil {
 		return err
 	}

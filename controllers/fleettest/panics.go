@@ -51,8 +51,8 @@ func (p *panics) whose() string {
 // survivePanics has panics in goroutines of Kubernetes' libraries end no test, as they end no process of ours.
 var survivePanics = sync.OnceFunc(supervisor.ContainPanics)
 
-// panic PROCESS|leader|holder KIND/NAME N: in the goroutine of the N-th request of the process from now on
-func (p *player) panic(args []string) error {
+// injectPanic carries out panic PROCESS|leader|holder KIND/NAME N: in the goroutine of the N-th request of the process from now on
+func injectPanic(p *player, args []string) error {
 	if err := need(args, 2, "panic PROCESS|leader|holder KIND/NAME N"); err != nil {
 		return err
 	}

@@ -147,9 +147,9 @@ func (p *player) process(args []string) (int, error) {
 	return 1, nil // nobody, for the moment
 }
 
-// pause PROCESS|leader|holder KIND/NAME DURATION: as others see it, the process stands still for so long, and then goes on. Nothing that it sends gets
+// pauseProcess carries out pause PROCESS|leader|holder KIND/NAME DURATION: as others see it, the process stands still for so long, and then goes on. Nothing that it sends gets
 // anywhere, and what it had sent is carried out at the end, whoever has taken its place by then. Its timers run: there is one clock (ADR 88).
-func (p *player) pause(args []string) error {
+func pauseProcess(p *player, args []string) error {
 	const usage = "pause PROCESS|leader|holder KIND/NAME DURATION"
 	if err := need(args, 2, usage); err != nil {
 		return err
@@ -176,8 +176,8 @@ func (p *player) pause(args []string) error {
 	return nil
 }
 
-// processes N: the federation's processes end, and N run from now on.
-func (p *player) runProcesses(args []string) error {
+// runProcesses carries out processes N: the federation's processes end, and N run from now on.
+func runProcesses(p *player, args []string) error {
 	if err := need(args, 1, "processes N"); err != nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func (r *Random) clear() error {
 			return err
 		}
 	}
-	if err := r.player.drainsEnd(); err != nil {
+	if err := awaitEndOfDrains(r.player); err != nil {
 		return err
 	}
 	if r.aliased != "" {

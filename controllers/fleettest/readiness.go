@@ -131,8 +131,8 @@ func inLines(s *v1beta1.FailoverReadinessStatus) string {
 	return out
 }
 
-// readiness NAME…: what is written of zones and regions.
-func (p *player) showReadiness(args []string) (out []string, err error) {
+// showReadiness carries out show readiness NAME…: what is written of zones and regions.
+func showReadiness(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show readiness NAME…"); err != nil {
 		return nil, err
 	}

@@ -14,23 +14,28 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// show SUBJECT …: what it returns is in the script below it.
-func (p *player) show(args []string) ([]string, error) {
+// subjects are what can be shown.
+var subjects = map[string]command{
+	"replicas": showReplicas, "copies": showCopies, "field": showField, "conditions": showConditions,
+	"placement": showPlacement, "history": showHistory, "across": showAcross,
+	"clusters": showClusters, "readiness": showReadiness, "dns": showDNS,
+	"writes": showWrites, "events": showEvents,
+}
+
+// show carries out show SUBJECT …: what it returns is in the script below it.
+func show(p *player, args []string) ([]string, error) {
 	if err := need(args, 1, "show SUBJECT …"); err != nil {
 		return nil, err
 	}
-	subject := map[string]func([]string) ([]string, error){
-		"replicas": p.showReplicas, "copies": p.showCopies, "conditions": p.showConditions, "placement": p.showPlacement,
-		"clusters": p.showClusters, "dns": p.showDNS, "writes": p.showWrites, "events": p.showEvents, "history": p.showHistory, "field": p.showField, "across": p.showAcross, "readiness": p.showReadiness,
-	}[args[0]]
+	subject := subjects[args[0]]
 	if subject == nil {
 		return nil, fmt.Errorf("there is nothing to show of %q", args[0])
 	}
-	return subject(args[1:])
+	return subject(p, args[1:])
 }
 
-// replicas KIND/NAME: in each cluster, what is placed there, asked for there, and ready.
-func (p *player) showReplicas(args []string) (out []string, err error) {
+// showReplicas carries out show replicas KIND/NAME: in each cluster, what is placed there, asked for there, and ready.
+func showReplicas(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show replicas KIND/NAME"); err != nil {
 		return nil, err
 	}
@@ -65,8 +70,8 @@ func (p *player) showReplicas(args []string) (out []string, err error) {
 	return append(out, line), nil
 }
 
-// copies KIND/NAME [FIELD]: the clusters that hold a copy, with a field of it.
-func (p *player) showCopies(args []string) (out []string, err error) {
+// showCopies carries out show copies KIND/NAME [FIELD]: the clusters that hold a copy, with a field of it.
+func showCopies(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show copies KIND/NAME [FIELD]"); err != nil {
 		return nil, err
 	}
@@ -91,8 +96,8 @@ func (p *player) showCopies(args []string) (out []string, err error) {
 	return out, nil
 }
 
-// field KIND/NAME FIELD: a field of the object at the federation.
-func (p *player) showField(args []string) ([]string, error) {
+// showField carries out show field KIND/NAME FIELD: a field of the object at the federation.
+func showField(p *player, args []string) ([]string, error) {
 	if err := need(args, 2, "show field KIND/NAME FIELD"); err != nil {
 		return nil, err
 	}
@@ -124,8 +129,8 @@ func valueAt(u *unstructured.Unstructured, path string) string {
 	return fmt.Sprint(v)
 }
 
-// conditions KIND/NAME
-func (p *player) showConditions(args []string) (out []string, err error) {
+// showConditions carries out show conditions KIND/NAME
+func showConditions(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show conditions KIND/NAME"); err != nil {
 		return nil, err
 	}
@@ -153,8 +158,8 @@ func text(v any) string {
 // withoutTimes matches what is another one in each run.
 var withoutTimes = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// placement KIND/NAME: the decision, without its times.
-func (p *player) showPlacement(args []string) ([]string, error) {
+// showPlacement carries out show placement KIND/NAME: the decision, without its times.
+func showPlacement(p *player, args []string) ([]string, error) {
 	if err := need(args, 1, "show placement KIND/NAME"); err != nil {
 		return nil, err
 	}
@@ -196,8 +201,8 @@ func numbers(m map[string]int64) string {
 	return strings.Join(parts, " ")
 }
 
-// history KIND/NAME: the last decisions, oldest first.
-func (p *player) showHistory(args []string) (out []string, err error) {
+// showHistory carries out show history KIND/NAME: the last decisions, oldest first.
+func showHistory(p *player, args []string) (out []string, err error) {
 	if err := need(args, 1, "show history KIND/NAME"); err != nil {
 		return nil, err
 	}
@@ -213,8 +218,8 @@ func (p *player) showHistory(args []string) (out []string, err error) {
 	return out, nil
 }
 
-// clusters: their conditions and where they stand.
-func (p *player) showClusters([]string) (out []string, err error) {
+// showClusters carries out show clusters: their conditions and where they stand.
+func showClusters(p *player, _ []string) (out []string, err error) {
 	for _, m := range p.Members() {
 		c := p.clusters.named(m.Name)
 		if c == nil {
@@ -236,8 +241,8 @@ func (p *player) showClusters([]string) (out []string, err error) {
 	return out, nil
 }
 
-// dns: all records.
-func (p *player) showDNS([]string) (out []string, err error) {
+// showDNS carries out show dns: all records.
+func showDNS(p *player, _ []string) (out []string, err error) {
 	records, err := p.DNS.Records(p.ctx, zone)
 	for _, r := range records {
 		out = append(out, strings.Split(r.String(), "\n")...)
@@ -245,8 +250,8 @@ func (p *player) showDNS([]string) (out []string, err error) {
 	return out, err
 }
 
-// writes [members]: what the federation wrote since they were shown last, here and in members, or there only.
-func (p *player) showWrites(args []string) ([]string, error) {
+// showWrites carries out show writes [members]: what the federation wrote since they were shown last, here and in members, or there only.
+func showWrites(p *player, args []string) ([]string, error) {
 	count := map[string]int{}
 	for _, line := range p.Writes() {
 		if len(args) == 0 || !strings.HasPrefix(line, "federation: ") {
@@ -263,8 +268,8 @@ func (p *player) showWrites(args []string) ([]string, error) {
 	return out, nil
 }
 
-// events: those since they were shown last, each once.
-func (p *player) showEvents([]string) (out []string, err error) {
+// showEvents carries out show events: those since they were shown last, each once.
+func showEvents(p *player, _ []string) (out []string, err error) {
 	for _, e := range p.events.since(p.seen) {
 		p.seen++
 		line := fmt.Sprintf("%s %s %s: %s", e.kind, e.object, e.reason, withoutTimes.ReplaceAllString(e.message, "TIME"))
@@ -276,8 +281,8 @@ func (p *player) showEvents([]string) (out []string, err error) {
 	return out, nil
 }
 
-// expect SUBJECT ARGUMENT OPERATOR NUMBER: fails the scenario where it is not so.
-func (p *player) expect(args []string) error {
+// expect carries out expect SUBJECT ARGUMENT OPERATOR NUMBER: fails the scenario where it is not so.
+func expect(p *player, args []string) error {
 	if err := need(args, 4, "expect ready|asked|moves KIND/NAME =|<=|>= NUMBER"); err != nil {
 		return err
 	}

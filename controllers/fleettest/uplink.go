@@ -258,8 +258,8 @@ func (p *player) onUplinks(process []string, change func(*uplink)) error {
 	return err
 }
 
-// stall fed DURATION [PROCESS|leader]: the federation's API answers nothing for so long. Writes are carried out at the end.
-func (p *player) stall(args []string) error {
+// stallAPI carries out stall fed DURATION [PROCESS|leader]: the federation's API answers nothing for so long. Writes are carried out at the end.
+func stallAPI(p *player, args []string) error {
 	if err := need(args, 2, "stall fed DURATION [PROCESS|leader]"); err != nil {
 		return err
 	}
@@ -272,14 +272,14 @@ func (p *player) stall(args []string) error {
 
 const fedUsage = "fed fail|late N% | fed watch silent | fed stale | fed well [PROCESS]"
 
-// fed: what is wrong with the federation's API, as a process sees it or as all do.
+// setAPIFaults carries out fed: what is wrong with the federation's API, as a process sees it or as all do.
 //
 //	fed fail N% [PROCESS]: so many requests are answered 500 and not carried out
 //	fed late N% [PROCESS]: so many writes are carried out, and answered 500 or not at all
 //	fed watch silent [PROCESS]: watches deliver nothing
 //	fed stale [PROCESS]: watches deliver nothing, and reads that allow it are answered as of now
 //	fed well [PROCESS]: nothing is wrong any more
-func (p *player) fed(args []string) error {
+func setAPIFaults(p *player, args []string) error {
 	if err := need(args, 1, fedUsage); err != nil {
 		return err
 	}
