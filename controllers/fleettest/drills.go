@@ -83,8 +83,8 @@ func endDrills(p *player) error {
 	return nil
 }
 
-// drills has somebody make a drill, or stop all of them.
-func (r *Random) drills() error {
+// drillOrEndDrills has somebody make a drill, or stop all of them.
+func drillOrEndDrills(r *Random) error {
 	if r.chance.IntN(6) == 0 && !r.player.uplinks.anySick() { // one that cannot be seen to be deleted goes on
 		return r.do("drill end")
 	}

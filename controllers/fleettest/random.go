@@ -200,7 +200,7 @@ func (r *Random) clear() error {
 			}
 		}
 	}
-	if err := r.deleteLeft(); err != nil {
+	if err := deleteWhatWasLeft(r); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.tainted)) {
@@ -210,7 +210,7 @@ func (r *Random) clear() error {
 	}
 	clear(r.tainted)
 	if r.drained != "" {
-		if err := r.drain(); err != nil {
+		if err := drainOrUndrain(r); err != nil {
 			return err
 		}
 	}

@@ -72,8 +72,8 @@ spec:
 `
 )
 
-// draw draws a kind.
-func (r *Random) draw() string {
+// drawKind draws a kind.
+func drawKind(r *Random) string {
 	var all []string
 	for _, k := range kinds {
 		for range k.often {
@@ -85,10 +85,10 @@ func (r *Random) draw() string {
 	return all[r.chance.IntN(len(all))]
 }
 
-// create makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
-func (r *Random) create() error {
+// createOrChangeObject makes an object of some kind or changes it, perhaps one that was deleted a moment ago.
+func createOrChangeObject(r *Random) error {
 	number := r.chance.IntN(12)
-	name, short := fmt.Sprintf("o%d", number), r.draw()
+	name, short := fmt.Sprintf("o%d", number), drawKind(r)
 	var text string
 	switch short {
 	case "cm":
@@ -105,11 +105,11 @@ func (r *Random) create() error {
 		if of, ok := r.object("rs", "deploy", "sts"); ok && strings.Count(of, "/") == 1 { // of a workload, if there is one: else it serves nothing
 			_, name, _ = strings.Cut(of, "/")
 		}
-		text = fmt.Sprintf(serviceText, name, r.annotations(short))
+		text = fmt.Sprintf(serviceText, name, drawAnnotations(r, short))
 	case "ds":
-		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3), r.reference(), r.account())
+		text = fmt.Sprintf(daemonSetText, name, 1+r.chance.IntN(3), drawReference(r), drawAccount(r))
 	case "job":
-		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30), r.account(), r.reference())
+		text = fmt.Sprintf(jobText, name, 1+r.chance.IntN(30), drawAccount(r), drawReference(r))
 		switch number % 3 {
 		case 0:
 			text += indexed
@@ -120,12 +120,12 @@ func (r *Random) create() error {
 		least := 1 + r.chance.IntN(3)
 		text = fmt.Sprintf(autoscalerText, name, least, least+r.chance.IntN(10))
 	case "widgets":
-		return r.widget(name)
+		return applyWidget(r, name)
 	case "ns":
-		return r.inShop(name)
+		return applyInShop(r, name)
 	default:
 		kind := map[string]string{"rs": "ReplicaSet", "deploy": "Deployment", "sts": "StatefulSet"}[short]
-		text = fmt.Sprintf(workloadText, kind, name, r.annotations(short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), r.reference(), r.account())
+		text = fmt.Sprintf(workloadText, kind, name, drawAnnotations(r, short), 1+r.chance.IntN(30), 1+r.chance.IntN(3), drawReference(r), drawAccount(r))
 		if short == "sts" && number%3 == 2 {
 			text += claims
 		}
@@ -133,8 +133,8 @@ func (r *Random) create() error {
 	return r.apply(short+"/"+name, text)
 }
 
-// reference is what a pod refers to.
-func (r *Random) reference() string {
+// drawReference is what a pod refers to.
+func drawReference(r *Random) string {
 	if r.chance.IntN(2) == 0 {
 		return ""
 	}
@@ -145,16 +145,16 @@ func (r *Random) reference() string {
 	return fmt.Sprintf(", envFrom: [{%s: {name: o%d}}]", kind, r.chance.IntN(12))
 }
 
-// account is the ServiceAccount of a pod.
-func (r *Random) account() string {
+// drawAccount is the ServiceAccount of a pod.
+func drawAccount(r *Random) string {
 	if !r.swarm["sa"] || r.chance.IntN(2) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("serviceAccountName: o%d, ", r.chance.IntN(12))
 }
 
-// widget makes an object of a custom kind, with the definition and the policy that it takes.
-func (r *Random) widget(name string) error {
+// applyWidget makes an object of a custom kind, with the definition and the policy that it takes.
+func applyWidget(r *Random, name string) error {
 	for _, first := range [][2]string{{"crd/widgets.example.com", definedText}, {"policy/widgets", widgetsText}} {
 		if !r.objects[first[0]] {
 			return r.apply(first[0], first[1])
@@ -163,8 +163,8 @@ func (r *Random) widget(name string) error {
 	return r.apply("widgets/"+name, fmt.Sprintf(widgetText, name, r.made))
 }
 
-// inShop makes an object in a namespace, which some members may have already.
-func (r *Random) inShop(name string) error {
+// applyInShop makes an object in a namespace, which some members may have already.
+func applyInShop(r *Random, name string) error {
 	if !r.objects["ns/shop"] {
 		return r.apply("ns/shop", namespaceText)
 	}
@@ -190,7 +190,7 @@ func (r *Random) apply(name, text string) error {
 	return nil
 }
 
-func (r *Random) annotations(short string) string {
+func drawAnnotations(r *Random, short string) string {
 	key := map[string]string{"rs": "replica-set-preferences", "deploy": "deployment-preferences"}[short]
 	if short == "svc" && r.chance.IntN(4) == 0 {
 		return fmt.Sprintf(`federation.alpha.kubernetes.io/cluster-selector: '[{"key": "tier", "operator": "In", "values": ["%s"]}]'`, []string{"east", "west"}[r.chance.IntN(2)])
@@ -229,8 +229,8 @@ var furthers = []string{
 	"  workloadAffinity: Required\n",
 }
 
-// policy makes, changes or deletes the one policy.
-func (r *Random) policy() error {
+// changePolicy makes, changes or deletes the one policy.
+func changePolicy(r *Random) error {
 	if r.objects["policy/p"] && r.chance.IntN(2) == 0 {
 		return r.delete("policy/p", "")
 	}

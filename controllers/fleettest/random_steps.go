@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// steps are the steps that may be taken, by what has to be switched on for them, and how often each is in the draw.
+// stepKinds are the steps that may be taken, by what has to be switched on for them, and how often each is in the draw.
 var stepKinds = []struct {
 	name  string
 	often int
 	take  func(*Random) error
 }{
-	{"", 3, (*Random).create}, {"", 3, (*Random).scale}, {"", 1, (*Random).change}, {"", 2, (*Random).remove},
-	{"faults", 2, (*Random).fall}, {"", 2, (*Random).rise}, {"crashes", 1, (*Random).crashPods}, {"edits", 1, (*Random).edit}, {"answers", 1, (*Random).lose},
-	{"restarts", 1, (*Random).restart}, {"taints", 1, (*Random).taint}, {"drains", 1, (*Random).drain}, {"delays", 1, (*Random).delay},
-	{"refusals", 1, (*Random).refuse}, {"policy", 1, (*Random).policy}, {"hpa", 2, (*Random).load}, {"fed", 1, (*Random).federationAPI}, {"fed", 1, (*Random).blink},
-	{"cuts", 1, (*Random).cut}, {"orphans", 1, (*Random).orphan}, {"drains", 1, (*Random).switchOff}, {"job", 1, (*Random).endJob},
-	{"foreign", 1, (*Random).foreign}, {"nodes", 1, (*Random).powerCycle}, {"restore", 1, (*Random).restore}, {"pauses", 1, (*Random).pause},
-	{"overtake", 1, (*Random).overtake}, {"alias", 1, (*Random).alias}, {"rebuild", 1, (*Random).rebuild}, {"drills", 2, (*Random).drills},
-	{"drains", 1, (*Random).maintenance},
-	{"panics", 1, (*Random).panic},
-	{"late", 1, (*Random).lateWrite},
-	{"emptied", 1, (*Random).emptyLoaded},
-	{"clocks", 1, (*Random).setClock},
+	{"", 3, createOrChangeObject}, {"", 3, scaleAnyWorkload}, {"", 1, changeAnyObject}, {"", 2, removeAnyObject},
+	{"faults", 2, makeMemberSick}, {"", 2, healMember}, {"crashes", 1, crashPods}, {"edits", 1, editCopy}, {"answers", 1, loseSomeAnswers},
+	{"restarts", 1, restartProcesses}, {"taints", 1, taintOrUntaint}, {"drains", 1, drainOrUndrain}, {"delays", 1, delayMember},
+	{"refusals", 1, refuseOrAccept}, {"policy", 1, changePolicy}, {"hpa", 2, loadAutoscalers}, {"fed", 1, disturbFederationAPI}, {"fed", 1, blinkWhileStalled},
+	{"cuts", 1, cutAnyProcessOff}, {"orphans", 1, orphanObject}, {"drains", 1, switchDrainedOff}, {"job", 1, endJob},
+	{"foreign", 1, makeForeignObject}, {"nodes", 1, powerCycle}, {"restore", 1, backUpOrRestore}, {"pauses", 1, pauseAnyProcess},
+	{"overtake", 1, overtakeLeader}, {"alias", 1, joinTwiceOrLeave}, {"rebuild", 1, rebuildMember}, {"drills", 2, drillOrEndDrills},
+	{"drains", 1, loseOtherInMaintenance},
+	{"panics", 1, panicInRequest},
+	{"late", 1, deliverWriteLate},
+	{"emptied", 1, emptyLoadedCluster},
+	{"clocks", 1, setClockWrong},
 }
 
 // kinds are the kinds of objects, and how often each is in the draw.
@@ -95,7 +95,7 @@ func (r *Random) steppers() (out []func(*Random) error) {
 	return out
 }
 
-func (r *Random) scale() error {
+func scaleAnyWorkload(r *Random) error {
 	if name, ok := r.object("rs", "deploy", "sts", "job"); ok {
 		if strings.HasPrefix(name, "job/") {
 			return r.do(`patch %s {"spec":{"parallelism":%d}}`, name, r.chance.IntN(40))
@@ -105,8 +105,8 @@ func (r *Random) scale() error {
 	return nil
 }
 
-// load changes how many pods of a workload the autoscaler of a member would like to have, if there is one; or has one member have all the load.
-func (r *Random) load() error {
+// loadAutoscalers changes how many pods of a workload the autoscaler of a member would like to have, if there is one; or has one member have all the load.
+func loadAutoscalers(r *Random) error {
 	name, ok := r.object("hpa")
 	if !ok {
 		return nil
@@ -127,8 +127,8 @@ func (r *Random) load() error {
 	return nil
 }
 
-// change changes labels, or to which clusters an object goes.
-func (r *Random) change() error {
+// changeAnyObject changes labels, or to which clusters an object goes.
+func changeAnyObject(r *Random) error {
 	name, ok := r.object()
 	if !ok || strings.HasPrefix(name, "crd/") || strings.HasPrefix(name, "ns/") {
 		return nil // what is of them could not follow
@@ -142,7 +142,7 @@ func (r *Random) change() error {
 	return r.do("label %s n=%d", name, r.chance.IntN(100))
 }
 
-func (r *Random) remove() error {
+func removeAnyObject(r *Random) error {
 	name, ok := r.object()
 	if !ok || strings.HasPrefix(name, "crd/") || strings.HasPrefix(name, "ns/") {
 		return nil // what is of them would go, too
@@ -156,17 +156,17 @@ func (r *Random) delete(name, how string) error {
 	return r.do("delete %s %s", name, how)
 }
 
-// fall makes a member sick, but for the last two that are well.
-func (r *Random) fall() error {
+// makeMemberSick makes a member sick, but for the last two that are well.
+func makeMemberSick(r *Random) error {
 	name := r.member()
 	if len(r.sick) >= 2 || r.sick[name] {
-		return r.rise()
+		return healMember(r)
 	}
 	r.sick[name] = true
 	return r.do("%s %s", []string{"partition", "hang", "kill", "sicken", "expire"}[r.chance.IntN(5)], r.addresses(name))
 }
 
-func (r *Random) rise() error {
+func healMember(r *Random) error {
 	for _, name := range r.members {
 		if r.sick[name] {
 			delete(r.sick, name)
@@ -176,15 +176,15 @@ func (r *Random) rise() error {
 	return nil
 }
 
-func (r *Random) crashPods() error {
+func crashPods(r *Random) error {
 	if name, ok := r.object("rs", "deploy", "sts", "job"); ok {
 		return r.do("pods %s fail %s %d", r.member(), name, 1+r.chance.IntN(5))
 	}
 	return nil
 }
 
-// edit has somebody change or delete a copy in a member.
-func (r *Random) edit() error {
+// editCopy has somebody change or delete a copy in a member.
+func editCopy(r *Random) error {
 	name, ok := r.object()
 	if !ok {
 		return nil
@@ -200,9 +200,9 @@ func (r *Random) edit() error {
 	return r.do(`member %s patch %s {"metadata":{"labels":{"theirs":"%d","n":"theirs"}}}`, m.Name, name, r.chance.IntN(100))
 }
 
-func (r *Random) lose() error { return r.do("lose %s %d", r.member(), 1+r.chance.IntN(3)) }
+func loseSomeAnswers(r *Random) error { return r.do("lose %s %d", r.member(), 1+r.chance.IntN(3)) }
 
-func (r *Random) restart() error {
+func restartProcesses(r *Random) error {
 	switch r.chance.IntN(5) {
 	case 0:
 		return r.processes(1 + r.chance.IntN(3))
@@ -218,7 +218,7 @@ func (r *Random) processes(n int) error {
 	return r.do("processes %d", n)
 }
 
-func (r *Random) taint() error {
+func taintOrUntaint(r *Random) error {
 	name := r.member()
 	if r.tainted[name] {
 		delete(r.tainted, name)
@@ -231,8 +231,8 @@ func (r *Random) taint() error {
 	return r.do("taint %s example.com/t:%s", name, []string{"NoSchedule", "NoExecute"}[r.chance.IntN(2)])
 }
 
-// drain drains a cluster, or lets the one that is drained come back.
-func (r *Random) drain() error {
+// drainOrUndrain drains a cluster, or lets the one that is drained come back.
+func drainOrUndrain(r *Random) error {
 	if name := r.drained; name != "" {
 		r.drained = ""
 		return r.do("undrain %s", name)
@@ -241,13 +241,13 @@ func (r *Random) drain() error {
 	return r.do("drain %s", r.drained)
 }
 
-// setClock has the clock of a member be wrong, and its quota be full, of which it then says when that was.
-func (r *Random) setClock() error {
+// setClockWrong has the clock of a member be wrong, and its quota be full, of which it then says when that was.
+func setClockWrong(r *Random) error {
 	name := r.member()
 	return errors.Join(r.do("clock %s %dm", name, r.chance.IntN(121)-60), r.do("quota %s %d", name, 10*r.chance.IntN(5)))
 }
 
-func (r *Random) delay() error {
+func delayMember(r *Random) error {
 	switch r.chance.IntN(5) {
 	case 0:
 		return r.do("quota %s %d", r.member(), 10*r.chance.IntN(5))
@@ -257,7 +257,7 @@ func (r *Random) delay() error {
 	return r.do("pods %s %s", r.member(), []string{"1s", "3s", "20s"}[r.chance.IntN(3)])
 }
 
-func (r *Random) refuse() error {
+func refuseOrAccept(r *Random) error {
 	name, ok := r.object()
 	if !ok {
 		return nil
@@ -268,8 +268,8 @@ func (r *Random) refuse() error {
 	return r.do("refuse %s %s %d not now", r.member(), name, []int{403, 422, 429, 500, 503}[r.chance.IntN(5)])
 }
 
-// federationAPI makes something wrong with the federation's API, as one process sees it or as all do, or makes all of it well.
-func (r *Random) federationAPI() error {
+// disturbFederationAPI makes something wrong with the federation's API, as one process sees it or as all do, or makes all of it well.
+func disturbFederationAPI(r *Random) error {
 	process := ""
 	if r.running > 1 && r.chance.IntN(2) == 0 {
 		process = fmt.Sprintf(" %d", 1+r.chance.IntN(3))
@@ -289,11 +289,11 @@ func (r *Random) federationAPI() error {
 	return r.do("fed well")
 }
 
-// blink has a member away for some seconds, and the federation's API stall before it can be written that it is back.
-func (r *Random) blink() error {
+// blinkWhileStalled has a member away for some seconds, and the federation's API stall before it can be written that it is back.
+func blinkWhileStalled(r *Random) error {
 	name := r.member()
 	if len(r.sick) > 0 {
-		return r.rise()
+		return healMember(r)
 	}
 	for _, line := range []string{"partition " + r.addresses(name), fmt.Sprintf("wait %dms", 4000+100*r.chance.IntN(30)), fmt.Sprintf("stall fed %dms", 28000+100*r.chance.IntN(300)), "heal " + r.addresses(name)} {
 		if err := r.do("%s", line); err != nil {
@@ -304,10 +304,10 @@ func (r *Random) blink() error {
 }
 
 // powerCycle has a member lose its power for some seconds, perhaps too few to be lost. Its API is back before its nodes are.
-func (r *Random) powerCycle() error {
+func powerCycle(r *Random) error {
 	name := r.member()
 	if len(r.sick) >= 2 || r.sick[name] {
-		return r.rise()
+		return healMember(r)
 	}
 	boot := []string{"1s", "20s", "50s", "75s"}[r.chance.IntN(4)]
 	for _, line := range []string{"nodes " + name + " " + boot, "kill " + r.addresses(name), fmt.Sprintf("wait %dms", 100*(1+r.chance.IntN(300))), "heal " + r.addresses(name)} {
@@ -318,8 +318,8 @@ func (r *Random) powerCycle() error {
 	return nil
 }
 
-// restore has the federation restored from a backup, as docs/operations.md says: while no process of it runs. Or it makes a backup.
-func (r *Random) restore() error {
+// backUpOrRestore has the federation restored from a backup, as docs/operations.md says: while no process of it runs. Or it makes a backup.
+func backUpOrRestore(r *Random) error {
 	if !r.saved || r.chance.IntN(2) == 0 {
 		r.saved = true
 		return r.do("snapshot fed")
@@ -328,17 +328,17 @@ func (r *Random) restore() error {
 		if err := r.do("restore fed"); err != nil {
 			return err
 		}
-		return r.recall()
+		return rememberWhatIsThere(r)
 	}
 	running := max(1, r.running)
-	if err := errors.Join(r.do("processes 0"), r.do("fed well"), r.do("restore fed"), r.applyMissing(), r.processes(running)); err != nil {
+	if err := errors.Join(r.do("processes 0"), r.do("fed well"), r.do("restore fed"), applyMissing(r), r.processes(running)); err != nil {
 		return err
 	}
-	return r.recall()
+	return rememberWhatIsThere(r)
 }
 
 // applyMissing applies what the backup does not have, or leaves it so.
-func (r *Random) applyMissing() error {
+func applyMissing(r *Random) error {
 	if r.chance.IntN(2) == 0 {
 		return nil
 	}
@@ -365,8 +365,8 @@ func (r *Random) age(name string) {
 	}
 }
 
-// recall takes from the federation what is there now: it was restored.
-func (r *Random) recall() error {
+// rememberWhatIsThere takes from the federation what is there now: it was restored.
+func rememberWhatIsThere(r *Random) error {
 	for name := range r.objects {
 		t, err := r.player.target(name)
 		if err != nil {
@@ -393,11 +393,11 @@ func (r *Random) recall() error {
 	return nil
 }
 
-// cut cuts one process off from a member: that which leads, or any. Where there is one only, others come first.
-func (r *Random) cut() error {
+// cutAnyProcessOff cuts one process off from a member: that which leads, or any. Where there is one only, others come first.
+func cutAnyProcessOff(r *Random) error {
 	name := r.member()
 	if len(r.sick) >= 2 || r.sick[name] {
-		return r.rise()
+		return healMember(r)
 	}
 	if err := r.severalProcesses(); err != nil {
 		return err
@@ -417,8 +417,8 @@ func (r *Random) severalProcesses() error {
 	return r.processes(2 + r.chance.IntN(2))
 }
 
-// pause has a process stand still: that which leads, or any.
-func (r *Random) pause() error {
+// pauseAnyProcess has a process stand still: that which leads, or any.
+func pauseAnyProcess(r *Random) error {
 	if err := r.severalProcesses(); err != nil {
 		return err
 	}
@@ -428,12 +428,12 @@ func (r *Random) pause() error {
 	return r.do("pause %d %ds", 1+r.chance.IntN(r.running), 1+r.chance.IntN(40))
 }
 
-// lateWrite pauses who holds a workload's shard, with a small number on its way to members, while another takes the shard over and has
+// deliverWriteLate pauses who holds a workload's shard, with a small number on its way to members, while another takes the shard over and has
 // made many more.
-func (r *Random) lateWrite() error {
+func deliverWriteLate(r *Random) error {
 	name, ok := r.object("rs", "deploy", "sts")
 	if !ok || len(r.sick) > 0 {
-		return r.rise()
+		return healMember(r)
 	}
 	if err := r.severalProcesses(); err != nil {
 		return err
@@ -451,11 +451,11 @@ func (r *Random) lateWrite() error {
 	return nil
 }
 
-// emptyLoaded makes an autoscaled Deployment, and has all replicas leave the cluster that has nearly all the load of it: the autoscalers of the
+// emptyLoadedCluster makes an autoscaled Deployment, and has all replicas leave the cluster that has nearly all the load of it: the autoscalers of the
 // others see it only when it comes.
-func (r *Random) emptyLoaded() error {
+func emptyLoadedCluster(r *Random) error {
 	if len(r.sick) > 0 || r.drained != "" {
-		return r.rise()
+		return healMember(r)
 	}
 	name, loaded := fmt.Sprintf("o%d", r.chance.IntN(12)), r.member()
 	err := errors.Join(r.apply("hpa/"+name, fmt.Sprintf(autoscalerText, name, 1, 20)), r.apply("deploy/"+name, fmt.Sprintf(workloadText, "Deployment", name, "", 20, 1, "", "")), r.do("wait 1m"))
@@ -469,17 +469,17 @@ func (r *Random) emptyLoaded() error {
 	return errors.Join(err, r.do("wait 1m"), r.do("taint %s example.com/emptied:NoExecute", loaded), r.do("wait 30s"), r.do("untaint %s example.com/emptied", loaded))
 }
 
-// panic has one of the next requests of a process panic.
-func (r *Random) panic() error {
+// panicInRequest has one of the next requests of a process panic.
+func panicInRequest(r *Random) error {
 	return r.do("panic %d %d", 1+r.chance.IntN(max(1, r.running)), 1+r.chance.IntN(60))
 }
 
-// overtake has another process lead while the last writes of the one before, which knows no more than that a member is lost, are on their way
+// overtakeLeader has another process lead while the last writes of the one before, which knows no more than that a member is lost, are on their way
 // to the federation. They arrive when the member is back for long.
-func (r *Random) overtake() error {
+func overtakeLeader(r *Random) error {
 	name := r.member()
 	if len(r.sick) > 0 {
-		return r.rise()
+		return healMember(r)
 	}
 	if err := r.severalProcesses(); err != nil {
 		return err
@@ -494,8 +494,8 @@ func (r *Random) overtake() error {
 	return nil
 }
 
-// alias has a second Cluster of the same cluster join, by another address, or leave.
-func (r *Random) alias() error {
+// joinTwiceOrLeave has a second Cluster of the same cluster join, by another address, or leave.
+func joinTwiceOrLeave(r *Random) error {
 	if r.aliased != "" {
 		return r.unalias()
 	}
@@ -520,11 +520,11 @@ func (r *Random) addresses(name string) string {
 	return name
 }
 
-// rebuild has a cluster installed again under its name: with nothing in it.
-func (r *Random) rebuild() error { return r.do("rebuild %s", r.member()) }
+// rebuildMember has a cluster installed again under its name: with nothing in it.
+func rebuildMember(r *Random) error { return r.do("rebuild %s", r.member()) }
 
-// orphan deletes an object whose copies are to stay.
-func (r *Random) orphan() error {
+// orphanObject deletes an object whose copies are to stay.
+func orphanObject(r *Random) error {
 	name, ok := r.object("rs", "deploy", "sts", "ds", "cm", "svc")
 	if !ok {
 		return nil
@@ -533,8 +533,8 @@ func (r *Random) orphan() error {
 	return r.delete(name, "orphan")
 }
 
-// deleteLeft has somebody delete in members what was left there.
-func (r *Random) deleteLeft() error {
+// deleteWhatWasLeft has somebody delete in members what was left there.
+func deleteWhatWasLeft(r *Random) error {
 	for _, name := range slices.Sorted(maps.Keys(r.left)) {
 		t, err := r.player.target(name)
 		if err != nil {
@@ -554,8 +554,8 @@ func (r *Random) deleteLeft() error {
 	return nil
 }
 
-// switchOff takes the power from the cluster that is drained.
-func (r *Random) switchOff() error {
+// switchDrainedOff takes the power from the cluster that is drained.
+func switchDrainedOff(r *Random) error {
 	if name := r.drained; name != "" && !r.sick[name] {
 		r.sick[name] = true
 		return r.do("kill %s", r.addresses(name))
@@ -563,11 +563,11 @@ func (r *Random) switchOff() error {
 	return nil
 }
 
-// maintenance drains a cluster, switches it off, and then loses another one, which must be failed over all the same.
-func (r *Random) maintenance() error {
+// loseOtherInMaintenance drains a cluster, switches it off, and then loses another one, which must be failed over all the same.
+func loseOtherInMaintenance(r *Random) error {
 	off, gone, core := r.member(), r.member(), r.member()
 	if len(r.sick) > 0 || r.drained != "" || off == gone || core == off || core == gone {
-		return r.rise()
+		return healMember(r)
 	}
 	for _, line := range []string{"drain " + off, fmt.Sprintf("wait %ds", 30+r.chance.IntN(60)), "kill " + r.addresses(off), fmt.Sprintf("wait %ds", 1+r.chance.IntN(90)), "kill " + r.addresses(gone)} {
 		if err := r.do("%s", line); err != nil {
@@ -579,7 +579,7 @@ func (r *Random) maintenance() error {
 }
 
 // endJob has a Job end in a member.
-func (r *Random) endJob() error {
+func endJob(r *Random) error {
 	name, ok := r.object("job")
 	if !ok {
 		return nil
@@ -593,10 +593,10 @@ func (r *Random) endJob() error {
 	return r.do(`member %s patch %s {"metadata":{"annotations":{"end":"%s"}}}`, m.Name, name, end)
 }
 
-// foreign has somebody make an object in a member that the federation may have, or get, one of that name of; or that bears our marks.
-func (r *Random) foreign() error {
+// makeForeignObject has somebody make an object in a member that the federation may have, or get, one of that name of; or that bears our marks.
+func makeForeignObject(r *Random) error {
 	if r.chance.IntN(2) == 0 {
-		return r.marked()
+		return makeMarkedObject(r)
 	}
 	name := fmt.Sprintf("cm/o%d", r.chance.IntN(12))
 	text := fmt.Sprintf(configMapText, strings.TrimPrefix(name, "cm/"), "theirs")
@@ -615,8 +615,8 @@ func (r *Random) foreign() error {
 	return r.do("member %s apply %s", m.Name, file)
 }
 
-// marked has somebody make an object in a member from a copy, with its labels, or with its annotations, too.
-func (r *Random) marked() error {
+// makeMarkedObject has somebody make an object in a member from a copy, with its labels, or with its annotations, too.
+func makeMarkedObject(r *Random) error {
 	from, ok := r.object("rs", "deploy", "sts", "cm", "svc")
 	if !ok || strings.Count(from, "/") > 1 {
 		return nil
