@@ -15,8 +15,8 @@ import (
 	"federation/controllers/fleettest/memapi"
 )
 
-// told is what a member has been told of other clusters that have a Service: "ADDRESS ready" or "ADDRESS", by cluster.
-func (m *Member) told(service *unstructured.Unstructured) map[string]string {
+// toldOfOthers is what a member has been told of other clusters that have a Service: "ADDRESS ready" or "ADDRESS", by cluster.
+func toldOfOthers(m *Member, service *unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	of := labels.SelectorFromSet(labels.Set{v1beta1.RemoteServiceLabel: service.GetName()})
 	for _, slice := range m.API.List(endpointSlices, of) {
@@ -75,7 +75,7 @@ func checkAcross(f *Fleet, m *Member, law lawFunc) {
 			continue
 		}
 		f.tally.check("clusters know of each other")
-		told := m.told(u)
+		told := toldOfOthers(m, u)
 		for _, o := range settledMembers(f) {
 			want, got := addressGiven(f, o, u)+podAddressGiven(f, o, m, u), told[o.Name]
 			if drained := f.clusters.named(o.Name).DNSWeight() == 0; want != "" && (!drained || got != want) {
@@ -154,7 +154,7 @@ func showAcross(p *player, args []string) (out []string, err error) {
 		return nil, err
 	}
 	for _, m := range p.Members() {
-		told := m.told(u)
+		told := toldOfOthers(m, u)
 		line := m.Name + " knows"
 		for _, cluster := range slices.Sorted(maps.Keys(told)) {
 			line += fmt.Sprintf(" %s=%s", cluster, strings.ReplaceAll(told[cluster], " ", ","))

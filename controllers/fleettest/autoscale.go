@@ -17,20 +17,20 @@ var autoscalers = autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodau
 // its bounds. As Kubernetes does, it leaves a target with 0 replicas alone.
 func (m *Member) autoscale() {
 	for _, scaler := range m.API.List(autoscalers, nil) {
-		w, u := m.targetOf(scaler)
+		w, u := targetOf(m, scaler)
 		if u == nil {
 			continue
 		}
 		k := workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
 		has := w.wanted(u, m)
-		want := m.wish(scaler, k, has)
+		want := m.autoscaling.wish(m, scaler, k, has)
 		m.writeStatus(autoscalers, scaler, map[string]any{
 			"observedGeneration": scaler.GetGeneration(), "currentReplicas": int64(has), "desiredReplicas": int64(want),
 		})
 		if has == want {
 			continue
 		}
-		m.scaled[k] = true
+		m.autoscaling.scaled[k] = true
 		body, _ := json.Marshal(map[string]any{"spec": map[string]any{"replicas": want}}) // never fails
 		// It may be gone by now.
 		_, _ = m.kubelet.Resource(w.resource).Namespace(k.namespace).Patch(context.Background(), k.name, types.MergePatchType, body,
@@ -39,7 +39,7 @@ func (m *Member) autoscale() {
 }
 
 // targetOf finds the workload that an autoscaler scales; nil where there is none.
-func (m *Member) targetOf(scaler *unstructured.Unstructured) (workload, *unstructured.Unstructured) {
+func targetOf(m *Member, scaler *unstructured.Unstructured) (workload, *unstructured.Unstructured) {
 	ref, _, _ := unstructured.NestedStringMap(scaler.Object, "spec", "scaleTargetRef")
 	i := slices.IndexFunc(workloads, func(w workload) bool { return kindOf(w.resource.Resource) == ref["kind"] })
 	if i < 0 {
@@ -49,23 +49,23 @@ func (m *Member) targetOf(scaler *unstructured.Unstructured) (workload, *unstruc
 }
 
 // wish is the number that an autoscaler wants.
-func (m *Member) wish(scaler *unstructured.Unstructured, k workloadKey, has int) int {
+func (a *autoscaling) wish(m *Member, scaler *unstructured.Unstructured, k workloadKey, has int) int {
 	if has == 0 {
 		return 0
 	}
 	least, most := number("minReplicas")(scaler, m), number("maxReplicas")(scaler, m)
-	if load, ok := m.load[k]; ok {
+	if load, ok := a.load[k]; ok {
 		has = load
 	}
 	return min(max(has, least), most)
 }
 
-// autoscaled reports whether an autoscaler of the member has a workload as its target.
-func (m *Member) autoscaled(k workloadKey) bool { return len(m.autoscalersOf(k)) > 0 }
+// isAutoscaled reports whether an autoscaler of the member has a workload as its target.
+func isAutoscaled(m *Member, k workloadKey) bool { return len(autoscalersOf(m, k)) > 0 }
 
-func (m *Member) autoscalersOf(k workloadKey) []*unstructured.Unstructured {
+func autoscalersOf(m *Member, k workloadKey) []*unstructured.Unstructured {
 	return slices.DeleteFunc(m.API.List(autoscalers, nil), func(scaler *unstructured.Unstructured) bool {
-		w, u := m.targetOf(scaler)
+		w, u := targetOf(m, scaler)
 		return u == nil || k != workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
 	})
 }
@@ -78,7 +78,7 @@ func setLoad(p *player, args []string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.load[t.workload()] = n
+	m.autoscaling.load[t.workload()] = n
 	m.seen = 0
 	return nil
 }

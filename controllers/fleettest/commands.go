@@ -493,7 +493,7 @@ func setNodesStart(p *player, args []string) error {
 	if err == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		m.boot = d
+		m.nodes.boot = d
 	}
 	return err
 }
@@ -535,7 +535,7 @@ func setQuota(p *player, args []string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.quota, m.seen = n, 0
+	m.pods.quota, m.seen = n, 0
 	return nil
 }
 
@@ -551,7 +551,7 @@ func setClock(p *player, args []string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.ahead = d
+	m.pods.ahead = d
 	return nil
 }
 

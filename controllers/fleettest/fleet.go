@@ -437,7 +437,7 @@ func anyNodesStart(f *Fleet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.members {
-		if m.Wire.Fault() != Dead && m.silent() {
+		if m.Wire.Fault() != Dead && m.nodes.areSilent() {
 			return true
 		}
 	}

@@ -143,8 +143,9 @@ func joinAlias(p *player, args []string) error {
 	}
 	p.mu.Lock()
 	other := &Member{
-		Place: m.Place, API: m.API, Wire: newWire(args[0], m.API, &p.panics, p.wrote), alias: true, index: m.index, kubelet: m.kubelet, pods: m.pods, rounds: m.rounds,
-		dropped: m.dropped, load: m.load, scaled: m.scaled, addresses: m.addresses,
+		Place: m.Place, API: m.API, Wire: newWire(args[0], m.API, &p.panics, p.wrote), alias: true, index: m.index, kubelet: m.kubelet,
+		pods:          podRunner{sets: m.pods.sets, rounds: m.pods.rounds, dropped: m.pods.dropped},
+		loadBalancers: loadBalancers{cluster: m.index, addresses: m.loadBalancers.addresses}, autoscaling: m.autoscaling,
 	}
 	other.Name, other.Labels = args[0], maps.Clone(m.Labels)
 	p.setMember(args[0], other)

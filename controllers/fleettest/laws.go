@@ -136,7 +136,7 @@ func (l *replicaLaws) askedFor(f *Fleet, k workloadKey, u *unstructured.Unstruct
 		if p == nil || p.Clusters[name] == 0 {
 			continue
 		}
-		scales := m.autoscaled(k)
+		scales := isAutoscaled(m, k)
 		autoscaled = autoscaled || scales
 		if !reached || !scales || !f.isCopy(there) { // an autoscaler wants nothing of what is not there, or is somebody else's
 			wanted += int(p.Clusters[name])
@@ -169,7 +169,7 @@ func autoscalerFloor(f *Fleet, m *Member, k workloadKey, p *v1beta1.Placement, l
 	for _, scaler := range m.API.List(autoscalers, nil) {
 		at := workloadKey{autoscalers.Resource, scaler.GetNamespace(), scaler.GetName()}
 		u := f.Federation.Get(autoscalers, at.namespace, at.name)
-		w, of := m.targetOf(scaler)
+		w, of := targetOf(m, scaler)
 		if of == nil || k != (workloadKey{w.resource.Resource, of.GetNamespace(), of.GetName()}) || u == nil || u.GetDeletionTimestamp() != nil || !f.copyOf(u, scaler) {
 			continue
 		}
@@ -183,7 +183,7 @@ func autoscalerFloor(f *Fleet, m *Member, k workloadKey, p *v1beta1.Placement, l
 // autoscalerHasScaled reports whether a member's autoscaler has just changed the number of a workload.
 func autoscalerHasScaled(f *Fleet, k workloadKey) bool {
 	for _, m := range f.members {
-		if m.scaled[k] {
+		if m.autoscaling.scaled[k] {
 			return true
 		}
 	}
@@ -290,7 +290,7 @@ func readyOf(f *Fleet, k workloadKey, u *unstructured.Unstructured, now time.Tim
 		if there != nil && there.GetAnnotations()[v1beta1.SourceAnnotation] != plan.SourceOf(u) && !isAdoptable(f, there) {
 			continue
 		}
-		r.ready[name], r.fewer[name] = m.Ready(k, now), m.dropped[k]
+		r.ready[name], r.fewer[name] = m.Ready(k, now), m.pods.dropped[k]
 		r.sum += r.ready[name]
 		r.dropped += r.fewer[name]
 	}
@@ -410,7 +410,7 @@ func checkObject(f *Fleet, r memapi.Resource, u *unstructured.Unstructured, law 
 		f.tally.check("the numbers are right")
 		switch ours := f.isCopy(there); {
 		case isExcused(f, m, r, u, there):
-		case ours && selected && n != 0 && m.autoscaled(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
+		case ours && selected && n != 0 && isAutoscaled(m, workloadKey{r.Resource, u.GetNamespace(), u.GetName()}): // the number is its own
 		case ours && divided(r) && replicasOf(there) > n && unschedulable(u) > 0: // where nothing fits, nothing is removed
 		case there == nil && v1beta1.JobEnd(u) != "": // it is not run again
 		case selected && n != 0 && there == nil:
@@ -580,7 +580,7 @@ func foreignSomewhere(f *Fleet, r memapi.Resource, u *unstructured.Unstructured)
 // deletions are held. It keeps its number, whatever is placed there.
 func leftAutoscalerSomewhere(f *Fleet, r memapi.Resource, u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.Members(), func(m *Member) bool {
-		return slices.ContainsFunc(m.autoscalersOf(workloadKey{r.Resource, u.GetNamespace(), u.GetName()}), func(scaler *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(autoscalersOf(m, workloadKey{r.Resource, u.GetNamespace(), u.GetName()}), func(scaler *unstructured.Unstructured) bool {
 			return f.Federation.Get(autoscalers, scaler.GetNamespace(), scaler.GetName()) == nil
 		})
 	})

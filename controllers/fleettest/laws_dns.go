@@ -76,7 +76,7 @@ func (d *dnsLaws) checkZone(f *Fleet, now time.Time) (broken []error) {
 			pods, serving := d.pods[at], d.serving[at]
 			switch {
 			case len(given) > 0:
-			case changed && m.hasAny(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing && now.Sub(f.disturbed) > upset:
+			case changed && m.loadBalancers.haveHad(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing && now.Sub(f.disturbed) > upset:
 				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s had %s, %s has pods of it that are ready, and now there is nothing", name, before[name], m.Name))
 			case !serving.IsZero() && now.Sub(serving) > upset && now.Sub(f.disturbed) > upset:
 				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s has nothing, and %s serves it since %s", name, m.Name, now.Sub(serving)))
@@ -103,7 +103,7 @@ type served struct {
 
 // servedIn reports how a member serves a Service. It is called with the fleet locked.
 func servedIn(f *Fleet, m *Member, u *unstructured.Unstructured, now time.Time) served {
-	is := served{of: u, version: m.API.Version(), round: *m.rounds, dead: m.Wire.Fault() == Dead}
+	is := served{of: u, version: m.API.Version(), round: *m.pods.rounds, dead: m.Wire.Fault() == Dead}
 	known := m.served[serviceKey(u)]
 	if is.ready, is.address = known.ready, known.address; is == known {
 		return known
@@ -132,7 +132,7 @@ func (d *dnsLaws) checkLost(f *Fleet, u *unstructured.Unstructured, now time.Tim
 		if f.disturbed.Add(upset).After(since) {
 			since = f.disturbed.Add(upset)
 		}
-		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.hasAny(d.given[name]) {
+		if m.alias || !lost(m.Wire.ForAll()) || now.Sub(since) < noticing || !m.loadBalancers.haveHad(d.given[name]) {
 			continue
 		}
 		if clustersCutOff(f, now)[m.Name] {
@@ -175,7 +175,7 @@ func (d *dnsLaws) checkReturned(f *Fleet, u *unstructured.Unstructured, before [
 	name := globalName(u)
 	for _, m := range f.members {
 		since := d.failedOver[m.Name]
-		if m.alias || since.IsZero() || now.Sub(since) < noticing || now.Sub(f.disturbed) < upset || m.hasAny(before) || !m.hasAny(d.given[name]) || clustersCutOff(f, now)[m.Name] {
+		if m.alias || since.IsZero() || now.Sub(since) < noticing || now.Sub(f.disturbed) < upset || m.loadBalancers.haveHad(before) || !m.loadBalancers.haveHad(d.given[name]) || clustersCutOff(f, now)[m.Name] {
 			continue
 		}
 		if other := d.servingMember(f, u, now); other != "" {
@@ -209,9 +209,9 @@ func isReachable(f *Fleet, m *Member) bool {
 	return silent == nil || silent.Status != corev1.ConditionTrue
 }
 
-// hasAny reports whether any of the addresses is, or was, that of a load balancer of the member.
-func (m *Member) hasAny(addresses []string) bool {
-	return slices.ContainsFunc(addresses, func(a string) bool { return m.addresses[a] })
+// haveHad reports whether any of the addresses is, or was, that of a load balancer of the member.
+func (l *loadBalancers) haveHad(addresses []string) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool { return l.addresses[a] })
 }
 
 // note keeps since when a member has ready pods of a Service, and an address for it.

@@ -18,7 +18,7 @@ func (l *moveLaws) noteReached(f *Fleet, now time.Time) {
 			f.disturbed = now
 		}
 		off := m.Wire.cutOff(f.processes.count)
-		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.silent() && off > 0 && 2*off <= f.processes.count; {
+		switch reached := m.Wire.ForAll() == Well && !m.slow() && !m.nodes.areSilent() && off > 0 && 2*off <= f.processes.count; {
 		case !reached:
 			delete(l.reached, name)
 		case l.reached[name].IsZero():
@@ -51,14 +51,14 @@ func (d *dnsLaws) checkEnded(f *Fleet, u *unstructured.Unstructured, now time.Ti
 	name := globalName(u)
 	for _, m := range f.members {
 		at := serviceIn{u.GetUID(), m.Name}
-		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.silent() || !isReachable(f, m) || servedIn(f, m, u, now).ready {
+		if m.alias || m.Wire.ForAll() != Well || m.slow() || m.nodes.areSilent() || !isReachable(f, m) || servedIn(f, m, u, now).ready {
 			delete(d.ended, at) // the time counts from when the federation reaches it, also after a drill
 			continue
 		}
 		if d.ended[at].IsZero() {
 			d.ended[at] = now
 		}
-		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.hasAny(d.given[name]) || clustersCutOff(f, now)[m.Name] {
+		if now.Sub(d.ended[at]) < staleInDNS || now.Sub(f.disturbed) < staleInDNS || !m.loadBalancers.haveHad(d.given[name]) || clustersCutOff(f, now)[m.Name] {
 			continue
 		}
 		if other := d.servingMember(f, u, now); other != "" {

@@ -44,41 +44,61 @@ type Member struct {
 	Wire *Wire
 
 	// alias: it is another member by another name, which does what is done there.
-	alias   bool
-	index   int
-	delay   time.Duration // from a pod's being asked for to its being ready
-	quota   int           // no more pods than that are made; 0: as many as are asked for
-	kubelet *memapi.Client
-	pods    map[workloadKey]*pods
-	// rounds counts what may have changed pods, be it time alone. room and served are what was found in one of them.
-	rounds *uint64
-	full   roomIn
-	served map[workloadKey]served
+	alias         bool
+	index         int
+	kubelet       *memapi.Client
+	pods          podRunner
+	nodes         nodes
+	loadBalancers loadBalancers
+	autoscaling   autoscaling
+	served        map[workloadKey]served
 	// replaced is when all that its API holds was last replaced: by a backup, or by nothing.
 	replaced time.Time
-	// ahead is by how much its clock is ahead of ours, in what it says of pods that it cannot make.
-	ahead time.Duration
-	// dropped counts the ready pods that the last step took away because fewer were asked for.
-	dropped map[workloadKey]int
-	// load is how many pods an autoscaler would like to have; scaled, of what the last step changed the number for one.
-	load    map[workloadKey]int
-	scaled  map[workloadKey]bool
-	seen    uint64 // version of the API after the last step
-	due     time.Time
-	wasDead bool
-	// renewed is when its nodes last said that they live.
-	renewed time.Time
-	// agentsLease has its node agents drop what comes from outside.
-	agentsLease coordinationv1.Lease
-	// boot is how long its nodes take to start when the cluster has its power again; up is when they have.
-	boot time.Duration
-	up   time.Time
-	lbs  int
-	// addresses are those that its load balancers ever had.
-	addresses map[string]bool
+	seen     uint64 // version of the API after the last step
 	// fault is what was wrong at the last step; faultSince is since when.
 	fault      condition
 	faultSince time.Time
+}
+
+// podRunner runs the pods of a cluster.
+type podRunner struct {
+	sets  map[workloadKey]*pods
+	delay time.Duration // from a pod's being asked for to its being ready
+	quota int           // no more pods than that are made; 0: as many as are asked for
+	// ahead is by how much the cluster's clock is ahead of ours, in what it says of pods that it cannot make.
+	ahead time.Duration
+	// rounds counts what may have changed pods, be it time alone. full is what was found in one of them.
+	rounds *uint64
+	full   roomIn
+	// dropped counts the ready pods that the last step took away because fewer were asked for.
+	dropped map[workloadKey]int
+	due     time.Time // when pods change by time alone; zero: not
+}
+
+// nodes are those of a cluster.
+type nodes struct {
+	wasDead bool // they had no power at the last step
+	// boot is how long they take to start when the cluster has its power again; up is when they have.
+	boot time.Duration
+	up   time.Time
+	// renewed is when they last said that they live.
+	renewed time.Time
+	// agentsLease has their agents drop what comes from outside.
+	agentsLease coordinationv1.Lease
+}
+
+// loadBalancers are those of a cluster.
+type loadBalancers struct {
+	cluster int // the index of the cluster
+	given   int // how many addresses were
+	// addresses are those that they ever had.
+	addresses map[string]bool
+}
+
+// autoscaling is what autoscalers go by, and did.
+type autoscaling struct {
+	load   map[workloadKey]int  // how many pods an autoscaler would like to have
+	scaled map[workloadKey]bool // of what the last step changed the number for one
 }
 
 // defaultBoot is how long nodes take to start, if no command says otherwise.
@@ -111,10 +131,11 @@ func (p *pod) isReady(now time.Time) bool {
 func newMember(p Place, index int, panics *panics, onWrite func(string, sender, memapi.Request, error)) *Member {
 	api := memapi.New(memapi.Options{Resources: memberResources, Admit: admitInMember})
 	m := &Member{
-		Place: p, API: api, Wire: newWire(p.Name, api, panics, onWrite), index: index, delay: 2 * time.Second, boot: defaultBoot,
-		kubelet: api.Client("kubelet", nil), pods: map[workloadKey]*pods{}, rounds: new(uint64), dropped: map[workloadKey]int{},
-		addresses: map[string]bool{},
-		load:      map[workloadKey]int{}, scaled: map[workloadKey]bool{},
+		Place: p, API: api, Wire: newWire(p.Name, api, panics, onWrite), index: index, kubelet: api.Client("kubelet", nil),
+		pods:          podRunner{sets: map[workloadKey]*pods{}, delay: 2 * time.Second, rounds: new(uint64), dropped: map[workloadKey]int{}},
+		nodes:         nodes{boot: defaultBoot},
+		loadBalancers: loadBalancers{cluster: index, addresses: map[string]bool{}},
+		autoscaling:   autoscaling{load: map[workloadKey]int{}, scaled: map[workloadKey]bool{}},
 	}
 	bootstrap(api)
 	return m
@@ -155,81 +176,81 @@ func (m *Member) step(now time.Time) {
 	if fault := m.condition(); fault != m.fault {
 		m.fault, m.faultSince = fault, now
 	}
-	defer m.renew(now)
+	defer m.nodes.renew(now)
 	if m.alias {
 		return
 	}
-	clear(m.dropped)
-	clear(m.scaled)
+	clear(m.pods.dropped)
+	clear(m.autoscaling.scaled)
 	if m.Wire.Fault() == Dead {
-		m.wasDead = true
+		m.nodes.wasDead = true
 		return
 	}
-	if m.wasDead {
-		*m.rounds++
-		m.wasDead, m.up = false, now.Add(m.boot)
-		m.stopPods()
+	if m.nodes.wasDead {
+		*m.pods.rounds++
+		m.nodes.wasDead, m.nodes.up = false, now.Add(m.nodes.boot)
+		m.pods.stop()
 	}
-	if now.Before(m.up) {
+	if now.Before(m.nodes.up) {
 		return
 	}
-	if !m.up.IsZero() {
-		m.up = time.Time{}
-		m.startPods(now)
+	if !m.nodes.up.IsZero() {
+		m.nodes.up = time.Time{}
+		m.pods.startAll(now)
+		m.seen = 0
 	}
 	version := m.API.Version()
-	if version == m.seen && (m.due.IsZero() || now.Before(m.due)) {
+	if version == m.seen && (m.pods.due.IsZero() || now.Before(m.pods.due)) {
 		return
 	}
-	*m.rounds++
+	*m.pods.rounds++
 	m.API.Collect()
 	establish(m.API, m.kubelet)
-	m.due = time.Time{}
+	m.pods.due = time.Time{}
 	m.autoscale()
 	m.workloads(now)
 	m.services(now)
 	m.seen = version // not what it is by now: somebody may have written meanwhile
 }
 
-func (m *Member) stopPods() {
-	for _, set := range m.pods {
+func (r *podRunner) stop() {
+	for _, set := range r.sets {
 		for _, p := range set.list {
 			p.ready = time.Time{}
 		}
 	}
 }
 
-func (m *Member) startPods(now time.Time) {
-	for _, set := range m.pods {
+func (r *podRunner) startAll(now time.Time) {
+	for _, set := range r.sets {
 		for _, p := range set.list {
 			if p.since = now; p.scheduled {
-				m.start(p, now)
+				r.start(p, now)
 			}
 		}
 	}
-	m.seen = 0
 }
 
 // renewEvery is how often nodes say that they live.
 const renewEvery = 10 * time.Second
 
 // renew has nodes that run say that they live.
-func (m *Member) renew(now time.Time) {
-	if !m.silent() && now.Sub(m.renewed) >= renewEvery {
-		m.renewed = now
+func (n *nodes) renew(now time.Time) {
+	if !n.areSilent() && now.Sub(n.renewed) >= renewEvery {
+		n.renewed = now
 	}
 }
 
-// silent reports whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
-func (m *Member) silent() bool { return m.wasDead || !m.up.IsZero() }
+// areSilent reports whether nothing has been heard of the cluster's nodes since its power is back (ADR 56).
+func (n *nodes) areSilent() bool { return n.wasDead || !n.up.IsZero() }
 
 // FailPods makes n ready pods of a workload start anew, as crashed ones do.
 func (m *Member) FailPods(k workloadKey, n int, now time.Time) {
-	if set := m.pods[k]; set != nil {
+	if set := m.pods.sets[k]; set != nil {
 		for _, p := range set.list {
 			if n > 0 && p.isReady(now) {
 				n--
-				m.start(p, now)
+				m.pods.start(p, now)
 			}
 		}
 	}
@@ -238,34 +259,34 @@ func (m *Member) FailPods(k workloadKey, n int, now time.Time) {
 
 // SetDelay changes how long pods take to get ready: those to come, and those that are not ready yet.
 func (m *Member) SetDelay(d time.Duration, now time.Time) {
-	m.delay = d
-	for _, set := range m.pods {
+	m.pods.delay = d
+	for _, set := range m.pods.sets {
 		for _, p := range set.list {
 			if p.scheduled && !p.isReady(now) {
-				m.start(p, now)
+				m.pods.start(p, now)
 			}
 		}
 	}
 	m.seen = 0
 }
 
-func (m *Member) start(p *pod, now time.Time) {
+func (r *podRunner) start(p *pod, now time.Time) {
 	p.ready = time.Time{}
-	if m.delay != Never {
-		p.ready = now.Add(m.delay)
-		m.wakeAt(p.ready)
+	if r.delay != Never {
+		p.ready = now.Add(r.delay)
+		r.wakeAt(p.ready)
 	}
 }
 
-func (m *Member) wakeAt(t time.Time) {
-	if m.due.IsZero() || t.Before(m.due) {
-		m.due = t
+func (r *podRunner) wakeAt(t time.Time) {
+	if r.due.IsZero() || t.Before(r.due) {
+		r.due = t
 	}
 }
 
 // Ready counts the ready pods of a workload; none in a cluster that is dead.
 func (m *Member) Ready(k workloadKey, now time.Time) (n int) {
-	if set := m.pods[k]; set != nil && m.Wire.Fault() != Dead {
+	if set := m.pods.sets[k]; set != nil && m.Wire.Fault() != Dead {
 		for _, p := range set.list {
 			if p.isReady(now) {
 				n++
@@ -287,37 +308,37 @@ func (m *Member) workloads(now time.Time) {
 		for _, u := range m.API.List(w.resource, nil) {
 			k := workloadKey{w.resource.Resource, u.GetNamespace(), u.GetName()}
 			there[k] = true
-			m.resize(k, u, w.wanted(u, m), now)
+			m.pods.resize(k, u, w.wanted(u, m), now)
 			all = append(all, found{w, u})
 		}
 	}
-	for k, set := range m.pods {
+	for k, set := range m.pods.sets {
 		if !there[k] {
-			m.dropped[k] += readyIn(set.list, now)
-			delete(m.pods, k)
+			m.pods.dropped[k] += readyIn(set.list, now)
+			delete(m.pods.sets, k)
 		}
 	}
 	m.schedule(now)
 	for _, f := range all {
-		set := m.pods[workloadKey{f.resource.Resource, f.object.GetNamespace(), f.object.GetName()}]
-		m.writeStatus(f.resource, f.object, f.status(f.object, m.count(set, set.template, now)))
+		set := m.pods.sets[workloadKey{f.resource.Resource, f.object.GetNamespace(), f.object.GetName()}]
+		m.writeStatus(f.resource, f.object, f.status(f.object, countPods(set, set.template, now)))
 		for _, p := range set.list {
 			if p.scheduled && !p.ready.IsZero() && now.Before(p.ready) {
-				m.wakeAt(p.ready)
+				m.pods.wakeAt(p.ready)
 			}
 		}
 	}
 }
 
 // resize brings a workload to its number of pods. Those of an older template are replaced one by one.
-func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int, now time.Time) {
-	set := m.pods[k]
+func (r *podRunner) resize(k workloadKey, u *unstructured.Unstructured, wanted int, now time.Time) {
+	set := r.sets[k]
 	if set == nil || set.uid != string(u.GetUID()) {
 		if set != nil {
-			m.dropped[k] += readyIn(set.list, now)
+			r.dropped[k] += readyIn(set.list, now)
 		}
 		set = &pods{uid: string(u.GetUID())}
-		m.pods[k] = set
+		r.sets[k] = set
 	}
 	template := set.templateOf(u)
 	if k.resource == "replicasets" {
@@ -340,36 +361,36 @@ func (m *Member) resize(k workloadKey, u *unstructured.Unstructured, wanted int,
 		if keep++; before == len(set.list) && len(set.list) > wanted {
 			keep-- // the new one is ready: an old one may go
 		}
-		m.wakeAt(now.Add(tick))
+		r.wakeAt(now.Add(tick))
 	}
 	if len(set.list) > keep {
 		slices.SortStableFunc(set.list, func(a, b *pod) int { return cmp.Compare(worth(b, template, now), worth(a, template, now)) })
 		set.list = set.list[:keep]
 	}
-	for ; updated < wanted && len(set.list) < keep && m.mayMake(now); updated++ {
+	for ; updated < wanted && len(set.list) < keep && r.mayMake(now); updated++ {
 		set.list = append(set.list, &pod{template: template, since: now})
 	}
 	if made := updated >= wanted || len(set.list) >= keep; made {
 		set.refused = time.Time{}
 	} else if set.refused.IsZero() {
-		set.refused = now.Add(m.ahead)
+		set.refused = now.Add(r.ahead)
 	}
-	m.dropped[k] += max(0, before-readyIn(set.list, now))
+	r.dropped[k] += max(0, before-readyIn(set.list, now))
 }
 
 // mayMake reports whether the quota leaves a pod. Where it does not, the member tries again.
-func (m *Member) mayMake(now time.Time) bool {
-	if m.quota == 0 {
+func (r *podRunner) mayMake(now time.Time) bool {
+	if r.quota == 0 {
 		return true
 	}
 	sum := 0
-	for _, set := range m.pods {
+	for _, set := range r.sets {
 		sum += len(set.list)
 	}
-	if sum >= m.quota {
-		m.wakeAt(now.Add(time.Second))
+	if sum >= r.quota {
+		r.wakeAt(now.Add(time.Second))
 	}
-	return sum < m.quota
+	return sum < r.quota
 }
 
 // worth orders pods by what is lost with them: those of little worth go first.
@@ -399,10 +420,10 @@ func readyIn(list []*pod, now time.Time) (n int) {
 func (m *Member) schedule(now time.Time) {
 	var waiting []*pod
 	used, on := 0, make([]int, max(1, m.Nodes))
-	for _, k := range slices.SortedFunc(maps.Keys(m.pods), func(a, b workloadKey) int {
+	for _, k := range slices.SortedFunc(maps.Keys(m.pods.sets), func(a, b workloadKey) int {
 		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	}) {
-		for _, p := range m.pods[k].list {
+		for _, p := range m.pods.sets[k].list {
 			if p.scheduled {
 				used++
 				on[p.node]++
@@ -424,7 +445,7 @@ func (m *Member) schedule(now time.Time) {
 		}
 		on[p.node]++
 		p.scheduled = true
-		m.start(p, now)
+		m.pods.start(p, now)
 	}
 }
 
@@ -439,14 +460,14 @@ func (m *Member) room(now time.Time) *v1beta1.ClusterCapacity {
 	if m.Pods == 0 {
 		return nil
 	}
-	if known := m.full; known.capacity != nil && known.round == *m.rounds {
+	if known := m.pods.full; known.capacity != nil && known.round == *m.pods.rounds {
 		again := *known.capacity
 		again.ObservedAt = metav1.NewTime(now.Truncate(time.Second))
 		return &again
 	}
 	capacity, waits := m.countRoom(now)
-	if m.full = (roomIn{*m.rounds, capacity}); waits {
-		m.full = roomIn{}
+	if m.pods.full = (roomIn{*m.pods.rounds, capacity}); waits {
+		m.pods.full = roomIn{}
 	}
 	return capacity
 }
@@ -458,7 +479,7 @@ func (m *Member) countRoom(now time.Time) (capacity *v1beta1.ClusterCapacity, wa
 		nodes[i] = room.Node{Name: strconv.Itoa(i), Usable: true, Allocatable: room.Amounts{corev1.ResourcePods: int64(m.Pods)}}
 	}
 	var all []room.Pod
-	for k, set := range m.pods {
+	for k, set := range m.pods.sets {
 		for _, p := range set.list {
 			one := room.Pod{Node: strconv.Itoa(p.node), Workload: room.Workload{Kind: kindOf(k.resource), Namespace: k.namespace, Name: k.name}}
 			if !p.scheduled {
@@ -486,7 +507,7 @@ type counts struct {
 	refused                           time.Time
 }
 
-func (m *Member) count(set *pods, template string, now time.Time) (c counts) {
+func countPods(set *pods, template string, now time.Time) (c counts) {
 	c.refused = set.refused
 	for _, p := range set.list {
 		c.all++

@@ -161,22 +161,22 @@ func (m *Member) answer(q *http.Request, fault Fault) (code int, answer any) {
 			return http.StatusOK, map[string]any{"metadata": map[string]any{"uid": uid}}
 		}
 	case "GET /api/v1/nodes":
-		return http.StatusOK, m.nodeList(strings.Contains(q.Header.Get("Accept"), "PartialObjectMetadataList"))
+		return http.StatusOK, nodeList(m, strings.Contains(q.Header.Get("Accept"), "PartialObjectMetadataList"))
 	case "GET " + ofAgents + "/pods":
-		return http.StatusOK, m.agentPods()
+		return http.StatusOK, agentPods(m)
 	case "GET " + nodeLeases:
-		return http.StatusOK, m.nodeLeases()
+		return http.StatusOK, nodeLeasesOf(m)
 	case "GET " + agentsLease:
-		return http.StatusOK, m.agentsLease.DeepCopy()
+		return http.StatusOK, m.nodes.agentsLease.DeepCopy()
 	case "PUT " + agentsLease:
 		body, err := io.ReadAll(q.Body)
 		if err == nil {
-			_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &m.agentsLease)
+			_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &m.nodes.agentsLease)
 		}
 		if err != nil {
 			return http.StatusBadRequest, err.Error()
 		}
-		return http.StatusOK, m.agentsLease.DeepCopy()
+		return http.StatusOK, m.nodes.agentsLease.DeepCopy()
 	case "POST " + ofAgents + "/configmaps": // it asks whether fences hold
 		err := apierrors.NewForbidden(corev1.Resource("configmaps"), "", fmt.Errorf("ValidatingAdmissionPolicy 'federation' denied request"))
 		return http.StatusForbidden, err.Status()
@@ -185,7 +185,7 @@ func (m *Member) answer(q *http.Request, fault Fault) (code int, answer any) {
 }
 
 // nodeNames are those of the nodes, of which there is one where nobody counts them.
-func (m *Member) nodeNames() (names []string) {
+func nodeNames(m *Member) (names []string) {
 	for i := range max(1, m.Nodes) {
 		names = append(names, fmt.Sprintf("node-%d", i))
 	}
@@ -193,7 +193,7 @@ func (m *Member) nodeNames() (names []string) {
 }
 
 // nodeList has the nodes, or their metadata alone.
-func (m *Member) nodeList(metadata bool) any {
+func nodeList(m *Member, metadata bool) any {
 	nodes := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
 	partial := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
 	labels := map[string]string{}
@@ -203,7 +203,7 @@ func (m *Member) nodeList(metadata bool) any {
 	if m.Region != "" {
 		labels[corev1.LabelTopologyRegion] = m.Region
 	}
-	for _, name := range m.nodeNames() {
+	for _, name := range nodeNames(m) {
 		is := metav1.ObjectMeta{Name: name, Labels: labels}
 		partial.Items = append(partial.Items, metav1.PartialObjectMetadata{ObjectMeta: is})
 		nodes.Items = append(nodes.Items, corev1.Node{ObjectMeta: is, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
@@ -215,9 +215,9 @@ func (m *Member) nodeList(metadata bool) any {
 }
 
 // agentPods are the pods of the node agents: one on each node, able to drop what comes from outside.
-func (m *Member) agentPods() *corev1.PodList {
+func agentPods(m *Member) *corev1.PodList {
 	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
-	for _, node := range m.nodeNames() {
+	for _, node := range nodeNames(m) {
 		pods.Items = append(pods.Items, corev1.Pod{
 			Spec:   corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Args: []string{v1beta1.BlackholeFlag + "=" + v1beta1.DrillLease}}}},
 			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
@@ -226,11 +226,11 @@ func (m *Member) agentPods() *corev1.PodList {
 	return pods
 }
 
-// nodeLeases are those by which the nodes say that they live.
-func (m *Member) nodeLeases() *coordinationv1.LeaseList {
+// nodeLeasesOf are those by which the nodes say that they live.
+func nodeLeasesOf(m *Member) *coordinationv1.LeaseList {
 	leases := &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "LeaseList"}}
-	for _, name := range m.nodeNames() {
-		leases.Items = append(leases.Items, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: m.renewed}}})
+	for _, name := range nodeNames(m) {
+		leases.Items = append(leases.Items, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: m.nodes.renewed}}})
 	}
 	return leases
 }

@@ -144,7 +144,7 @@ func (m *Member) services(now time.Time) {
 		if kind, _, _ := unstructured.NestedString(u.Object, "spec", "type"); kind == string(corev1.ServiceTypeLoadBalancer) {
 			list, _, _ := unstructured.NestedSlice(u.Object, "status", "loadBalancer", "ingress")
 			if len(list) == 0 {
-				ip := m.newAddress()
+				ip := m.loadBalancers.newAddress()
 				address := map[string]any{"ip": ip}
 				m.writeStatus(services, u, map[string]any{"loadBalancer": map[string]any{"ingress": []any{address}}})
 			}
@@ -160,13 +160,13 @@ func (m *Member) services(now time.Time) {
 }
 
 // newAddress is one that no other member gives.
-func (m *Member) newAddress() string {
-	m.lbs++
-	ip := fmt.Sprintf("192.0.2.%d", 10*m.index+m.lbs)
-	if m.lbs > 9 {
-		ip = fmt.Sprintf("10.%d.%d.%d", m.index, m.lbs/256, m.lbs%256)
+func (l *loadBalancers) newAddress() string {
+	l.given++
+	ip := fmt.Sprintf("192.0.2.%d", 10*l.cluster+l.given)
+	if l.given > 9 {
+		ip = fmt.Sprintf("10.%d.%d.%d", l.cluster, l.given/256, l.given%256)
 	}
-	m.addresses[ip] = true
+	l.addresses[ip] = true
 	return ip
 }
 
@@ -214,7 +214,7 @@ func (m *Member) serves(service *unstructured.Unstructured, now time.Time) bool 
 		return false
 	}
 	for _, w := range workloads {
-		for k := range m.pods {
+		for k := range m.pods.sets {
 			if k.resource != w.resource.Resource || k.namespace != service.GetNamespace() || m.Ready(k, now) == 0 {
 				continue
 			}
