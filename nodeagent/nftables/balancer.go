@@ -47,10 +47,13 @@ func matchProtocol(p byte) []expr.Any {
 	}
 }
 
+// balancer has the rules of a table by which a load balancer counts what its backends take.
+type balancer struct{ table *table }
+
 // answerRules come before others of after-nat: they see what backends answer to new connections.
-func (t *table) answerRules() []rule {
+func (b balancer) answerRules() []rule {
 	icmp, unreachable := byte(unix.IPPROTO_ICMP), byte(3)
-	if t.family == unix.NFPROTO_IPV6 {
+	if b.table.family == unix.NFPROTO_IPV6 {
 		icmp, unreachable = unix.IPPROTO_ICMPV6, 1
 	}
 	isUnreachable := []expr.Any{
@@ -59,55 +62,55 @@ func (t *table) answerRules() []rule {
 	}
 	return []rule{
 		{"the beginning or the end of a connection", join(matchProtocol(unix.IPPROTO_TCP), tcpFlags(syn|rst, 0, expr.CmpOpNeq), jumpExpr(expr.VerdictJump, "answers"))},
-		{"a connection that a backend cannot take, to be retried", join(matchProtocol(icmp), isUnreachable, t.notEstablished(), t.askedInside(), matchSet(retried, 0), verdictExpr(expr.VerdictDrop))},
+		{"a connection that a backend cannot take, to be retried", join(matchProtocol(icmp), isUnreachable, notEstablished(), b.askedInside(), matchSet(retried, 0), verdictExpr(expr.VerdictDrop))},
 	}
 }
 
 // answersRules count connections that backends take, and withhold their refusals: the client's next SYN goes to any backend. The kernel has
 // forgotten a connection by then that was refused.
-func (t *table) answersRules() []rule {
+func (b balancer) answersRules() []rule {
 	const sequence = 4 // its offset
 	return []rule{
 		{"what clients say", join([]expr.Any{&expr.Ct{Key: expr.CtKeyDIRECTION, Register: registerNumber(0)}, &expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: []byte{0}}}, verdictExpr(expr.VerdictReturn))},
-		{"taken", join(tcpFlags(syn|rst, syn, expr.CmpOpEq), t.backendOf(), matchSet(taken, 0), verdictExpr(expr.VerdictReturn))},
+		{"taken", join(tcpFlags(syn|rst, syn, expr.CmpOpEq), b.backendOf(), matchSet(taken, 0), verdictExpr(expr.VerdictReturn))},
 		{"refused, to be retried", join(tcpFlags(rst, rst, expr.CmpOpEq), []expr.Any{ // one that answers a SYN has no sequence number
 			&expr.Payload{DestRegister: registerNumber(0), Base: expr.PayloadBaseTransportHeader, Offset: sequence, Len: 4},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: registerNumber(0), Data: make([]byte, 4)},
-		}, t.notEstablished(), t.backendOf(), matchSet(retried, 0), verdictExpr(expr.VerdictDrop))},
+		}, notEstablished(), b.backendOf(), matchSet(retried, 0), verdictExpr(expr.VerdictDrop))},
 	}
 }
 
 // notEstablished continues if a connection has not been established.
-func (t *table) notEstablished() []expr.Any {
+func notEstablished() []expr.Any {
 	const assured = 1 << 2 // IPS_ASSURED
 	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: registerNumber(0)}}, matchBits(assured, expr.CmpOpEq))
 }
 
 // backendOf loads address . protocol . port of the packet's source.
-func (t *table) backendOf() []expr.Any {
-	key := t.frontendOf(0, false)
-	key[0] = t.source(0)[0]
-	key[len(key)-1] = &expr.Payload{DestRegister: registerNumber(t.words + 1), Base: expr.PayloadBaseTransportHeader, Len: 2}
+func (b balancer) backendOf() []expr.Any {
+	key := b.table.frontendOf(0, false)
+	key[0] = b.table.source(0)[0]
+	key[len(key)-1] = &expr.Payload{DestRegister: registerNumber(b.table.words + 1), Base: expr.PayloadBaseTransportHeader, Len: 2}
 	return key
 }
 
 // askedInside loads address . protocol . port that the packet was sent to which an ICMP message has inside.
-func (t *table) askedInside() []expr.Any {
+func (b balancer) askedInside() []expr.Any {
 	const header = 8 // of ICMP
 	addr, protocol, length := 16, 9, 20
-	if t.family == unix.NFPROTO_IPV6 {
+	if b.table.family == unix.NFPROTO_IPV6 {
 		addr, protocol, length = 24, 6, 40
 	}
 	load := func(at, offset, size int) expr.Any {
 		return &expr.Payload{DestRegister: registerNumber(at), Base: expr.PayloadBaseTransportHeader, Offset: uint32(header + offset), Len: uint32(size)}
 	}
-	return []expr.Any{load(0, addr, t.words*4), load(t.words, protocol, 1), load(t.words+1, length+2, 2)}
+	return []expr.Any{load(0, addr, b.table.words*4), load(b.table.words, protocol, 1), load(b.table.words+1, length+2, 2)}
 }
 
 // countBackends calls emit with what counts a port's backends.
-func (t *table) countBackends(p *ruleset.Port, emit func(entry, string)) {
-	for _, b := range backendsOf(p) {
-		key := t.frontendKey(ruleset.FrontendKey{Addr: b.Addr.Addr(), Protocol: p.ID.Protocol, Port: b.Addr.Port()})
+func (b balancer) countBackends(p *ruleset.Port, emit func(entry, string)) {
+	for _, backend := range backendsOf(p) {
+		key := b.table.frontendKey(ruleset.FrontendKey{Addr: backend.Addr.Addr(), Protocol: p.ID.Protocol, Port: backend.Addr.Port()})
 		emit(entry{asked, key}, "")
 		if p.ID.Protocol != corev1.ProtocolTCP {
 			continue

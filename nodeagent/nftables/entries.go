@@ -46,7 +46,7 @@ func (t *table) entries(s *state, emit func(e entry, value string)) {
 		}
 	}
 	if t.balancer {
-		t.countBackends(s.port, emit)
+		balancer{t}.countBackends(s.port, emit)
 	}
 }
 
@@ -76,12 +76,12 @@ func (t *table) frontend(s *state, f *ruleset.Frontend, emit func(entry, string)
 	}
 	for i, to := range ruleset.Pools {
 		if shape.uses(to) {
-			t.slots(key, firstSlot(i), s.slots[i], emit)
+			slots(key, firstSlot(i), s.slots[i], emit)
 		}
 	}
 }
 
-func (t *table) slots(key string, first int, slots []netip.AddrPort, emit func(entry, string)) {
+func slots(key string, first int, slots []netip.AddrPort, emit func(entry, string)) {
 	for i, backend := range slots {
 		emit(entry{endpoints, key + slotKey(first+i)}, backendValue(backend))
 	}

@@ -238,10 +238,10 @@ func (t *table) anyOf(s shape, n, first int) []rule {
 	if n == 1 {
 		return []rule{one}
 	}
-	return []rule{{"to a slot at random", to(t.randomSlot(slot, n, first))}, one}
+	return []rule{{"to a slot at random", to(randomSlot(slot, n, first))}, one}
 }
 
-func (t *table) randomSlot(at, n, first int) []expr.Any {
+func randomSlot(at, n, first int) []expr.Any {
 	return []expr.Any{&expr.Numgen{Register: registerNumber(at), Modulus: uint32(n), Type: unix.NFT_NG_RANDOM, Offset: uint32(first)}}
 }
 

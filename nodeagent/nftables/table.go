@@ -92,7 +92,7 @@ func (t *table) baseChains() []chain {
 		{"nat-postrouting", "nat", unix.NF_INET_POST_ROUTING, snat, t.postroutingRules()},
 	}
 	if t.balancer {
-		chains = append(chains, chain{name: "answers", rules: t.answersRules()})
+		chains = append(chains, chain{name: "answers", rules: balancer{t}.answersRules()})
 	}
 	if t.blackhole {
 		chains = append(chains, chain{"outside-prerouting", "filter", unix.NF_INET_PRE_ROUTING, dnat - 20, t.outsideRules()})
@@ -130,15 +130,15 @@ func (t *table) afterNATRules() []rule {
 	state := []expr.Any{&expr.Ct{Key: expr.CtKeySTATE, Register: registerNumber(0)}}
 	var rules []rule
 	if t.balancer {
-		rules = t.answerRules()
+		rules = balancer{t}.answerRules()
 	}
 	rules = append(rules, rule{"connections that are there already", join(state, matchBits(expr.CtStateBitNEW, expr.CmpOpEq), verdictExpr(expr.VerdictReturn))})
 	if t.balancer {
 		rules = append(rules, rule{"a backend is asked", join(t.frontendOf(0, false), matchSet(asked, 0))})
 	}
 	rules = append(rules, []rule{
-		{"to a Service with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, false), verdict(sticky, 0))},
-		{"to a node port with affinity", join(t.matchTranslated(), t.loadOriginalDestination(0, true), verdict(sticky, 0))},
+		{"to a Service with affinity", join(matchTranslated(), t.loadOriginalDestination(0, false), verdict(sticky, 0))},
+		{"to a node port with affinity", join(matchTranslated(), t.loadOriginalDestination(0, true), verdict(sticky, 0))},
 		{"a Service without a backend", join(t.frontendOf(0, false), matchSet(refused, 0), refuse)},
 		{"a port that the Service does not have", join(t.target(0), matchSet(clusterIPs, 0), refuse)},
 	}...)
@@ -162,7 +162,7 @@ func (t *table) refuseRules() []rule {
 }
 
 // matchTranslated continues if a connection was sent to another address than it asked for.
-func (t *table) matchTranslated() []expr.Any {
+func matchTranslated() []expr.Any {
 	const dnatDone = 1 << 5 // IPS_DST_NAT
 	return join([]expr.Any{&expr.Ct{Key: expr.CtKeySTATUS, Register: registerNumber(0)}}, matchBits(dnatDone, expr.CmpOpNeq))
 }
@@ -172,7 +172,7 @@ func (t *table) postroutingRules() []rule {
 	mark := []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: registerNumber(0)}}
 	return []rule{
 		{"marked", join(mark, matchBits(t.mark(), expr.CmpOpNeq), t.setMark(0), masquerade)},
-		{"back to where it comes from", join(t.matchTranslated(), t.source(0), t.target(t.words), matchSet(hairpin, 0), masquerade)},
-		{"to another cluster", join(t.matchTranslated(), t.target(0), matchSet(remote, 0), masquerade)},
+		{"back to where it comes from", join(matchTranslated(), t.source(0), t.target(t.words), matchSet(hairpin, 0), masquerade)},
+		{"to another cluster", join(matchTranslated(), t.target(0), matchSet(remote, 0), masquerade)},
 	}
 }
