@@ -122,17 +122,23 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded checks that finished runs make room for new ones, and running ones do not.
+// TestRunsAreBounded checks that finished runs make room for new ones, and running ones do not, but for an abort.
 func TestRunsAreBounded(t *testing.T) {
 	runs := &runs{}
-	for range maxRuns {
-		runs.add(&commandRun{})
+	fill := func(do action) (n int) {
+		for runs.add(&commandRun{}, do.mostUnderWay()) {
+			n++
+		}
+		return n
 	}
-	if runs.add(&commandRun{}) {
-		t.Error("one more than may run at once")
+	for _, do := range []action{{Do: "drain", DryRun: true}, {Do: "drain"}, {Do: "abort"}} {
+		if n := fill(do); n != maxRuns {
+			t.Errorf("%+v: %d more run at once, want %d", do, n, maxRuns)
+		}
 	}
+	runs.runs = runs.runs[:maxRuns]
 	runs.runs[3].Ended = &runs.runs[3].Began
-	if !runs.add(&commandRun{}) || len(runs.list()) != maxRuns || slices.ContainsFunc(runs.list(), func(r commandRun) bool { return r.ID == 4 }) {
+	if !runs.add(&commandRun{}, maxRuns) || len(runs.list()) != maxRuns || slices.ContainsFunc(runs.list(), func(r commandRun) bool { return r.ID == 4 }) {
 		t.Error("the one that has ended does not make room")
 	}
 	out := runOutput{runs, runs.runs[0]}

@@ -13,7 +13,7 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// maxRuns and maxRunOutput bound what is remembered: runs, and bytes of each one's output.
+// maxRuns and maxRunOutput bound what is remembered: runs, unless more are under way, and bytes of each one's output.
 const (
 	maxRuns      = 20
 	maxRunOutput = 64 << 10
@@ -49,16 +49,28 @@ func (c *runs) list() []commandRun {
 	return all
 }
 
-// add notes a run, and forgets the oldest that has ended if there are too many; false if none has.
-func (c *runs) add(r *commandRun) bool {
+// mostUnderWay returns how many runs may be under way for one more to begin. Those that change nothing leave room for others, and all leave
+// room to abort a drill.
+func (a *action) mostUnderWay() int {
+	switch {
+	case a.DryRun:
+		return maxRuns
+	case a.Do == "abort":
+		return 3 * maxRuns
+	}
+	return 2 * maxRuns
+}
+
+// add notes a run, and forgets the oldest that has ended if there are too many; false if none has, and most are under way.
+func (c *runs) add(r *commandRun, most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.runs) >= maxRuns {
-		i := slices.IndexFunc(c.runs, func(r *commandRun) bool { return r.Ended != nil })
-		if i < 0 {
+		if i := slices.IndexFunc(c.runs, func(r *commandRun) bool { return r.Ended != nil }); i >= 0 {
+			c.runs = slices.Delete(c.runs, i, i+1)
+		} else if len(c.runs) >= most {
 			return false
 		}
-		c.runs = slices.Delete(c.runs, i, i+1)
 	}
 	c.last++
 	r.ID = c.last
@@ -95,8 +107,8 @@ func (a *answers) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	one := &commandRun{Command: shellCommand(args), Began: time.Now()}
-	if !a.runs.add(one) {
-		writeRefusal(w, http.StatusTooManyRequests, fmt.Sprintf("%d commands are running already", maxRuns))
+	if most := asked.mostUnderWay(); !a.runs.add(one, most) {
+		writeRefusal(w, http.StatusTooManyRequests, fmt.Sprintf("%d commands are running already", most))
 		return
 	}
 	begun := *one
