@@ -122,6 +122,7 @@ func readLeaseSpec(from map[string]any, into *coordinationv1.LeaseSpec) bool {
 	for key, value := range from {
 		text, is := value.(string)
 		number, counts := value.(int64)
+		count := int32(number)
 		at, err := time.Parse(metav1.RFC3339Micro, text)
 		switch key {
 		case "holderIdentity":
@@ -131,9 +132,9 @@ func readLeaseSpec(from map[string]any, into *coordinationv1.LeaseSpec) bool {
 		case "acquireTime":
 			into.AcquireTime, is = &metav1.MicroTime{Time: at.Local()}, is && err == nil
 		case "leaseDurationSeconds":
-			into.LeaseDurationSeconds, is = new(int32(number)), counts
+			into.LeaseDurationSeconds, is = &count, counts
 		case "leaseTransitions":
-			into.LeaseTransitions, is = new(int32(number)), counts
+			into.LeaseTransitions, is = &count, counts
 		default:
 			return false
 		}
