@@ -128,7 +128,10 @@ func NewHandler(name string, config *restclient.Config, caller user.Info, subpat
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'") // whatever the member answers, in a browser it is no page of ours
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		handler.ServeHTTP(w, withoutCredentials(req))
+		one, to := *handler, *location
+		to.RawQuery = req.URL.RawQuery // which the handler adds to requests that are no upgrades
+		one.Location = &to
+		one.ServeHTTP(w, withoutCredentials(req))
 	}), nil
 }
 

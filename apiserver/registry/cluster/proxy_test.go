@@ -77,8 +77,9 @@ func TestAnswersOfMembersAreNoPages(t *testing.T) {
 // claims; a redirect is not followed.
 func TestProxyPassesUpgradesOn(t *testing.T) {
 	var got http.Header
+	var query string
 	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = r.Header
+		got, query = r.Header, r.URL.RawQuery
 		if r.URL.Path == "/elsewhere" {
 			http.Redirect(w, r, "https://169.254.169.254/", http.StatusTemporaryRedirect)
 			return
@@ -121,7 +122,8 @@ func TestProxyPassesUpgradesOn(t *testing.T) {
 		}
 		return status, answer, conn
 	}
-	status, answer, conn := ask("/api/v1/namespaces/shop/pods/web/exec")
+	const options = "command=sh&command=-c&stdout=true"
+	status, answer, conn := ask("/api/v1/namespaces/shop/pods/web/exec?" + options)
 	if !strings.HasPrefix(status, "HTTP/1.1 101 ") {
 		t.Fatal(status)
 	}
@@ -131,6 +133,9 @@ func TestProxyPassesUpgradesOn(t *testing.T) {
 	fmt.Fprintln(conn, "ping")
 	if echo, err := answer.ReadString('\n'); echo != "echo ping\n" {
 		t.Errorf("%q, %v", echo, err)
+	}
+	if query != options {
+		t.Errorf("the member was asked with the options %q, want %q", query, options)
 	}
 	for name, want := range map[string][]string{
 		"Authorization": {"Bearer members"}, "Cookie": nil, "Impersonate-User": {caller.Name}, "Impersonate-Group": caller.Groups, "Impersonate-Uid": nil, "Impersonate-Extra-A": nil, "X-Remote-Group": nil,
