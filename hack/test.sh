@@ -15,15 +15,20 @@ go test ./controllers/fleettest -run TestRandom -v -count 1 -timeout 15m -seed "
   grep -vE '^(=== |\s*--- (PASS|SKIP))'
 echo "three of the fuzz targets, in turn from commit to commit"
 hack/fuzz.sh 20 3 "$((3 * $(git rev-list --count HEAD)))"
-echo "tests with real member clusters, in two halves side by side, each with clusters of its own"
+echo "tests with real member clusters, three at a time, each with clusters of its own"
 # These spend most of their time waiting for periods to end.
-waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestDrills|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestPrometheus|TestOneAutoscalerForAllClusters|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled|TestJoiningTwiceIsNoFalseSuccess|TestTogether|TestANameInUse|TestServicesAreExportedAndImported|TestAHostileMemberHurtsNobody|TestProvider)$'
+waiting='^(TestReadinessTellsOfALackOfRoom|TestAQuotaOfAMember|TestAnAbortedIsolation|TestACustomKindIsMadeAgain|TestTenantsCannotHurtEachOther|TestRotateEndsAStolenCredential|TestAnAdministratorEndsAThief|TestEndpointsOfOthersOff|TestLeaveAndJoinAgain|TestAFlappingMember|TestTheLawUnderFaults|TestSecretsAreEncryptedByAKMS|TestOneAutoscalerByCustomMetrics|TestACustomKindIsScaled|TestJoiningTwiceIsNoFalseSuccess|TestTogether|TestANameInUse|TestServicesAreExportedAndImported|TestAHostileMemberHurtsNobody)$'
 export TENANT_SEED=$seed
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-E2E_NAME=e2e-waiting go test -timeout 30m -count=1 -v -p 1 -run "$waiting" ./hack/e2e ./cmd/federation-lb >"$log" 2>&1 &
-half=$! failed=0
-go test -timeout 30m -count=1 -p 1 -v -skip "$waiting" ./hack/... | grep -vE '^\s*$|no test files' || failed=1
-wait $half || failed=1
-grep -vE '^\s*$' "$log"
+mapfile -t others < <(go list ./hack/... | grep -v '/hack/e2e$')
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+E2E_NAME=e2e-waiting go test -timeout 30m -count=1 -v -run "$waiting" ./hack/e2e >"$logs/waiting" 2>&1 &
+parts=($!)
+go test -timeout 30m -count=1 -v -skip "$waiting" ./hack/e2e >"$logs/e2e" 2>&1 &
+parts+=($!)
+failed=0
+go test -timeout 30m -count=1 -p 1 -v "${others[@]}" | grep -vE '^\s*$|no test files' || failed=1
+E2E_NAME=e2e-provider go test -count=1 -v -run '^TestProvider$' ./cmd/federation-lb || failed=1
+for part in "${parts[@]}"; do wait "$part" || failed=1; done
+grep -hvE '^\s*$' "$logs"/*
 exit $failed
