@@ -12,7 +12,7 @@ member() { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
 fail()   { echo "error: $*; logs: $root/logs, $root/members/*/nodes" >&2; kubectl federation explain service/s1 >&2 || true; exit 1; }
 now()    { date +%s.%3N; }
 
-services() { # before pods, which are told their addresses
+services() { # before pods, whose environment has their addresses
   local i
   for i in {0..9}; do
     cat <<END

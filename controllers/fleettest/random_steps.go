@@ -156,7 +156,7 @@ func (r *Random) delete(name, how string) error {
 	return r.do("delete %s %s", name, how)
 }
 
-// makeMemberSick makes a member sick, but for the last two that are well.
+// makeMemberSick makes a member sick, except the last two that are well.
 func makeMemberSick(r *Random) error {
 	name := r.member()
 	if len(r.sick) >= 2 || r.sick[name] {

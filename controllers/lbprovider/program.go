@@ -77,7 +77,7 @@ func (p *Provider) wanted() (ports map[portKey]*ruleset.Port, addresses []netip.
 
 func (p *Provider) write(ctx context.Context, before, after map[portKey]*ruleset.Port) error {
 	node := &ruleset.Node{Federated: true} // its hooks come before those of a service proxy on this machine
-	changes := changesOf(before, after)
+	changes := ruleset.ChangesOf(before, after)
 	if p.takeLost() {
 		if err := p.Writer.Sync(ctx, node, sorted(after)); err != nil {
 			return err

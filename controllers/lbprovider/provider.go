@@ -223,21 +223,6 @@ type portKey struct {
 	ipv6 bool
 }
 
-// changesOf returns what differs.
-func changesOf(before, after map[portKey]*ruleset.Port) (out []ruleset.PortChange) {
-	for k, was := range before {
-		if is := after[k]; is == nil || !is.Equal(was) {
-			out = append(out, ruleset.PortChange{Before: was, After: is})
-		}
-	}
-	for k, is := range after {
-		if before[k] == nil {
-			out = append(out, ruleset.PortChange{After: is})
-		}
-	}
-	return out
-}
-
 func sorted(ports map[portKey]*ruleset.Port) []*ruleset.Port {
 	return slices.SortedFunc(maps.Values(ports), func(a, b *ruleset.Port) int {
 		return a.Frontends[0].Key.Compare(b.Frontends[0].Key)

@@ -122,7 +122,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded checks that finished runs make room for new ones, and running ones do not, but for an abort.
+// TestRunsAreBounded checks that finished runs make room for new ones, and running ones do not, except for an abort.
 func TestRunsAreBounded(t *testing.T) {
 	runs := &runs{}
 	fill := func(do action) (n int) {

@@ -84,7 +84,7 @@ func labelsOf(u *unstructured.Unstructured) labels.Set {
 	return u.GetLabels()
 }
 
-// copyOf returns a copy that may be changed, but for what is in its managed fields, which are a large part of it: who changes them sets others.
+// copyOf returns a copy that may be changed, except what is in its managed fields, which are a large part of it: who changes them sets others.
 func copyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil

@@ -219,7 +219,7 @@ func (e *Edge) program(ctx context.Context) {
 	e.mu.Unlock()
 	spreads := e.Proxy.Spreads()
 	want := e.Ports(spreads)
-	changes := changesOf(e.written, want)
+	changes := ruleset.ChangesOf(e.written, want)
 	if err := e.write(ctx, lost, want, changes); err != nil {
 		if ctx.Err() == nil {
 			failures.Inc()

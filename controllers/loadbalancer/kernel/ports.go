@@ -137,18 +137,3 @@ func backends(of *plan.Spread, ipv6 bool) ruleset.Pool {
 	slices.SortFunc(p.Backends, func(a, b ruleset.Backend) int { return a.Addr.Compare(b.Addr) })
 	return p
 }
-
-// changesOf returns what differs.
-func changesOf(before, after map[portKey]*ruleset.Port) (out []ruleset.PortChange) {
-	for k, was := range before {
-		if is := after[k]; is == nil || !is.Equal(was) {
-			out = append(out, ruleset.PortChange{Before: was, After: is})
-		}
-	}
-	for k, is := range after {
-		if before[k] == nil {
-			out = append(out, ruleset.PortChange{After: is})
-		}
-	}
-	return out
-}

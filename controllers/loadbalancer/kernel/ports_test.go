@@ -92,8 +92,8 @@ func TestWatched(t *testing.T) {
 			{4, 0, 0, outcome{}}},
 		"answers nothing any more": {{2, 2, 0, outcome{asked: 2, taken: 2}}, {4, 3, 0, outcome{asked: 2, taken: 1}}, {4, 3, 0, outcome{}}, {4, 3, 0, outcome{}}, {4, 3, 0, outcome{}},
 			{4, 3, 0, outcome{undelivered: 1, unanswered: true}}},
-		"refuses":           {{2, 0, 2, outcome{asked: 2, refused: 2, undelivered: 2}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}},
-		"is a backend anew": {{9, 9, 0, outcome{asked: 9, taken: 9}}, {1, 1, 0, outcome{asked: 1, taken: 1}}},
+		"refuses":            {{2, 0, 2, outcome{asked: 2, refused: 2, undelivered: 2}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}, {2, 0, 2, outcome{}}},
+		"is a backend again": {{9, 9, 0, outcome{asked: 9, taken: 9}}, {1, 1, 0, outcome{asked: 1, taken: 1}}},
 	} {
 		var w watched
 		for i, l := range looks {

@@ -193,7 +193,7 @@ func TestCheckPort(t *testing.T) {
 	}
 }
 
-// TestLost: what goes on with a target begins anew elsewhere if its checks fail, or for datagrams if the federation does not count on it, and others are used.
+// TestLost: what goes on with a target begins again elsewhere if its checks fail, or for datagrams if the federation does not count on it, and others are used.
 func TestLost(t *testing.T) {
 	tcp, udp := PoolID{Port: 5000, TCP: true}, PoolID{Port: 5000, UDP: true}
 	at := func(cluster, address string) Target {

@@ -169,7 +169,7 @@ func (c *changing) follow(d Difference) {
 // compare returns what is not as in the whole table; "" if all is.
 func (c *changing) compare() string {
 	whole, table := Routes(c.world()), c.tables.Table()
-	for r := range c.reasons { // it is told what comes, not what goes
+	for r := range c.reasons { // differences name new reasons, not those that are gone
 		if !slices.Contains(whole.Reasons, r) {
 			delete(c.reasons, r)
 		}
