@@ -6,12 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/dynamic/fake"
+	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -175,6 +177,22 @@ func TestOneWriteWhenChangedNoneOtherwise(t *testing.T) {
 		}
 		f.settle()
 		f.expect(`{"clusters":{"east-a":3,"west-a":3}}`, 2)
+	})
+}
+
+// A write that the API refuses as a conflict, as when many others write the object at once, is followed by no event of its own.
+func TestAWriteInConflictIsDecidedAgain(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.cluster("east-a", "True")
+		conflicts := 1
+		f.client.PrependReactor("patch", "replicasets", func(k8stesting.Action) (bool, runtime.Object, error) {
+			conflicts--
+			return conflicts >= 0, nil, apierrors.NewConflict(replicaSets.GroupResource(), "web", nil)
+		})
+		f.replicaSet(4, nil)
+		time.Sleep(retryAfter)
+		f.settle()
+		f.expect(`{"clusters":{"east-a":4}}`, 2)
 	})
 }
 

@@ -133,11 +133,11 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 	}
 	version, err := c.patchPlacement(ctx, k, in)
 	switch {
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		c.intents.dropThis(k, in) // gone or replaced: its event enqueues it again
+	case apierrors.IsNotFound(err):
+		c.intents.dropThis(k, in)
 		return nil
-	case apierrors.IsInvalid(err):
-		c.intents.dropThis(k, in) // another process has changed the placement, or a write whose response was lost
+	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
+		c.intents.dropThis(k, in) // replaced; another process has changed the placement, or a write whose response was lost; or many others write
 		c.decide.AddAfter(k, retryAfter)
 		return nil
 	case err != nil:
