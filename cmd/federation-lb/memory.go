@@ -12,7 +12,7 @@ import (
 // While it reads what the federation has, garbage is most of the heap: it is collected soon, so that the process does not become large by it. Then what lives is
 // little, and garbage of requests is collected when there is as much of it as headroom, whatever lives.
 const (
-	readingGC = 50 // percent
+	readingGC = 25 // percent
 	headroom  = 12 << 20
 )
 

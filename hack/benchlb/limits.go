@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func (b *bench) hosts(ctx context.Context, cert *certificate) (string, error) {
 	if err := b.federation.addHosts(ctx); err != nil {
 		return "", err
 	}
-	child, err := start(b.command(), b.dir)
+	child, err := start(first(b.command()), b.dir)
 	if err != nil {
 		return "", err
 	}
@@ -55,6 +56,9 @@ func (b *bench) hosts(ctx context.Context, cert *certificate) (string, error) {
 	fmt.Fprintf(&w, "| requests beside the changes | %d, %d failed, p99 %v; %v before |\n", during.requests, during.failed, rounded(during.quantile(0.99)), rounded(calm.quantile(0.99)))
 	return w.String(), nil
 }
+
+// first is a command whose process goes before others where cores are short: in life, the API server, clients and clusters are other machines.
+func first(c *exec.Cmd) *exec.Cmd { return exec.Command("nice", append([]string{"-n", "-10", c.Path}, c.Args[1:]...)...) }
 
 // addHosts adds many hosts, of which all clusters have the backends.
 func (f *federation) addHosts(ctx context.Context) error {
