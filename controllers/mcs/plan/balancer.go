@@ -11,8 +11,8 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 )
 
-// desiredBalancer returns the Service of type LoadBalancer by which other networks reach what the member exports: where another cluster that
-// takes part is in another network, and the exported Service selects pods and has no load balancer itself. Else nil.
+// desiredBalancer returns the Service of type LoadBalancer by which other networks reach what the member's valid export exports: where another cluster
+// that takes part is in another network, and the exported Service selects pods and has no load balancer itself. Else nil.
 func (in *Input) desiredBalancer() *corev1.Service {
 	var own *Export
 	elsewhere := false
@@ -28,7 +28,7 @@ func (in *Input) desiredBalancer() *corev1.Service {
 		return nil
 	}
 	s := own.Service
-	if reason, _ := invalid(own); reason != "" || isHeadless(s) || len(s.Spec.Selector) == 0 || s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+	if isHeadless(s) || len(s.Spec.Selector) == 0 || s.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		return nil
 	}
 	want := &corev1.Service{}

@@ -16,17 +16,16 @@ import (
 
 // Decide returns what a member is to have of a Service.
 func Decide(in Input) (d Decision) {
-	d.Balancer = in.desiredBalancer()
 	imported, conditions := in.merge()
-	for i := range in.Sources {
-		if s := &in.Sources[i]; s.Cluster == in.Member && s.Known && s.Export != nil {
-			d.Conditions = conditions[in.Member]
-		}
+	d.Conditions = conditions[in.Member]
+	if meta.IsStatusConditionTrue(d.Conditions, string(mcsv1beta1.ServiceExportConditionValid)) {
+		d.Balancer = in.desiredBalancer()
 	}
 	if imported == nil || !in.Imports {
 		return d
 	}
-	d.Import = in.desiredImport(imported)
+	selected := in.selected(imported)
+	d.Import = in.desiredImport(imported, selected)
 	have := in.Have.Import
 	if have == nil || have.DeletionTimestamp != nil {
 		d.Keep = in.all() // it owns the rest
@@ -39,7 +38,7 @@ func Decide(in Input) (d Decision) {
 			return d
 		}
 	}
-	d.Slices, d.Keep = in.desiredSlices(d.Import)
+	d.Slices, d.Keep = in.desiredSlices(d.Import, tiers(selected))
 	return d
 }
 
@@ -77,6 +76,7 @@ func (in *Input) merge() (*Import, map[string][]metav1.Condition) {
 	have := in.Have.Import
 	kept := &Import{Spec: have.Spec, Clusters: unknown, Labels: maps.Clone(have.Labels), Annotations: have.Annotations}
 	kept.Spec.IPs = nil
+	kept.selectors, _ = selectorsOf(have.Annotations) // those that Merge let through
 	if merged != nil {
 		kept.Clusters = append(kept.Clusters, merged.Clusters...)
 		slices.Sort(kept.Clusters)
@@ -89,15 +89,15 @@ func (in *Input) imported(cluster string) bool {
 	return in.Have.Import != nil && slices.ContainsFunc(in.Have.Import.Status.Clusters, func(c mcsv1beta1.ClusterStatus) bool { return c.Cluster == cluster })
 }
 
-// desiredImport returns the ServiceImport, with the addresses of the derived Service once that has them.
-func (in *Input) desiredImport(from *Import) *mcsv1beta1.ServiceImport {
+// desiredImport returns the ServiceImport, with the addresses of the derived Service once that has them, and the clusters that each selector selects.
+func (in *Input) desiredImport(from *Import, selected [][]string) *mcsv1beta1.ServiceImport {
 	want := newImport(in.Have.Import, in.Federation, in.Namespace, in.Name, from)
 	if s := in.Have.Derived; s != nil && from.Spec.Type == mcsv1beta1.ClusterSetIP && len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIP != corev1.ClusterIPNone {
 		want.Spec.IPs, want.Spec.IPFamilies = slices.Clone(s.Spec.ClusterIPs), slices.Clone(s.Spec.IPFamilies)
 	}
 	delete(want.Annotations, v1beta1.ClusterSelectorResultsAnnotation)
-	if results := in.selected(want); results != nil {
-		want.Annotations[v1beta1.ClusterSelectorResultsAnnotation] = resultsText(results)
+	if selected != nil {
+		want.Annotations[v1beta1.ClusterSelectorResultsAnnotation] = resultsText(selected)
 	}
 	ready := metav1.Condition{Type: string(mcsv1beta1.ServiceImportConditionReady), Status: metav1.ConditionTrue, Reason: string(mcsv1beta1.ServiceImportReasonReady)}
 	if from.Spec.Type == mcsv1beta1.ClusterSetIP && len(want.Spec.IPs) == 0 {

@@ -45,7 +45,7 @@ func input(sources ...Source) Input {
 }
 
 // settleIn carries out decisions as a member does, until nothing is left to do. It returns how many writes that took.
-func settleIn(t *testing.T, in *Input) (writes int) {
+func settleIn(t testing.TB, in *Input) (writes int) {
 	t.Helper()
 	for range 6 {
 		d, before := Decide(*in), writes

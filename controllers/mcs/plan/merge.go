@@ -20,9 +20,14 @@ import (
 func Merge(exports []Export) (*Import, map[string][]metav1.Condition) {
 	conditions := map[string][]metav1.Condition{}
 	var valid []*Export
+	selectors := map[string][]clusterSelector{} // of the valid ones, by cluster
 	for i := range exports {
 		e := &exports[i]
-		if reason, message := invalid(e); reason != "" {
+		reason, message := invalid(e)
+		if reason == "" {
+			selectors[e.Cluster], reason, message = validSelectors(e)
+		}
+		if reason != "" {
 			conditions[e.Cluster] = []metav1.Condition{
 				condition(mcsv1beta1.ServiceExportConditionValid, false, reason, message),
 				condition(mcsv1beta1.ServiceExportConditionReady, false, string(mcsv1beta1.ServiceExportReasonFailed), "the export is not valid"),
@@ -36,6 +41,7 @@ func Merge(exports []Export) (*Import, map[string][]metav1.Condition) {
 	}
 	slices.SortFunc(valid, older)
 	in, conflicts := merge(valid)
+	in.selectors = selectors[valid[0].Cluster]
 	for _, e := range valid {
 		conditions[e.Cluster] = []metav1.Condition{
 			condition(mcsv1beta1.ServiceExportConditionValid, true, string(mcsv1beta1.ServiceExportReasonValid), ""),

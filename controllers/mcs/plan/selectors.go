@@ -126,20 +126,19 @@ func (r propertyRequirement) holds(properties, importer map[string]string) bool 
 }
 
 // selected returns the clusters of an import that each selector selects for the member, in the order of the selectors; nil without selectors.
-func (in *Input) selected(imported *mcsv1beta1.ServiceImport) (results [][]string) {
-	selectors, err := selectorsOf(imported.Annotations) // those that Merge has let through
-	if err != nil || imported.Spec.Type != mcsv1beta1.ClusterSetIP {
+func (in *Input) selected(imported *Import) (results [][]string) {
+	if imported.Spec.Type != mcsv1beta1.ClusterSetIP {
 		return nil
 	}
 	properties := map[string]map[string]string{}
 	for _, s := range in.Sources {
 		properties[s.Cluster] = s.Properties
 	}
-	for _, s := range selectors {
+	for _, s := range imported.selectors {
 		clusters := []string{}
-		for _, c := range imported.Status.Clusters {
-			if s.PropertySelector.selects(properties[c.Cluster], properties[in.Member]) {
-				clusters = append(clusters, c.Cluster)
+		for _, cluster := range imported.Clusters {
+			if s.PropertySelector.selects(properties[cluster], properties[in.Member]) {
+				clusters = append(clusters, cluster)
 			}
 		}
 		results = append(results, clusters)

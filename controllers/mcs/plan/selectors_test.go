@@ -79,7 +79,7 @@ func TestSelectorsAreChecked(t *testing.T) {
 	} {
 		e := exported("a", 0, "http:80")
 		e.Export.Spec.ExportedAnnotations = map[string]string{v1beta1.ClusterSelectorsAnnotation: text}
-		reason, message := invalid(&e)
+		_, reason, message := validSelectors(&e)
 		if (want == "") != (reason == "") || !strings.Contains(message, want) || want != "" && reason != "InvalidClusterSelector" {
 			t.Errorf("%s: %s, %s; want %s", text, reason, message, want)
 		}
@@ -185,4 +185,29 @@ func FuzzSelectors(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkDecide is one decision of a settled member, of ten clusters with a slice of 50 endpoints each.
+//
+//	go test ./controllers/mcs/plan -run - -bench Decide -benchmem
+func BenchmarkDecide(b *testing.B) {
+	for name, annotations := range map[string]map[string]string{"plain": nil, "selectors": {v1beta1.ClusterSelectorsAnnotation: nearest}} {
+		var all []Source
+		for c := range 10 {
+			var addresses []string
+			for i := range 50 {
+				addresses = append(addresses, fmt.Sprintf("10.%d.0.%d", c, 1+i))
+			}
+			s := placed(string(rune('a'+c)), []string{"east", "west"}[c%2], addresses...)
+			s.Export.Export.Spec.ExportedAnnotations = annotations
+			all = append(all, s)
+		}
+		in := input(all...)
+		settleIn(b, &in)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Decide(in)
+			}
+		})
+	}
 }

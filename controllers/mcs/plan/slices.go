@@ -41,10 +41,10 @@ func (o order) compare(with order) int {
 }
 
 // desiredSlices returns the slices that the member should have of an import, by name, and the clusters whose slices stay as
-// they are.
-func (in *Input) desiredSlices(imported *mcsv1beta1.ServiceImport) (want map[string]*discoveryv1.EndpointSlice, keep map[string]bool) {
+// they are. tiers are those of clusters, by name.
+func (in *Input) desiredSlices(imported *mcsv1beta1.ServiceImport, tiers map[string]int) (want map[string]*discoveryv1.EndpointSlice, keep map[string]bool) {
 	want, keep = map[string]*discoveryv1.EndpointSlice{}, map[string]bool{}
-	all := in.contributions(imported)
+	all := in.contributions(imported, tiers)
 	best := order{rank: Lost}
 	for _, c := range all {
 		if c.ready && c.order.compare(best) < 0 {
@@ -89,8 +89,7 @@ func setReady(c *discoveryv1.EndpointConditions, demoted, again bool) {
 }
 
 // contributions returns what the clusters give, the best 64 of them.
-func (in *Input) contributions(imported *mcsv1beta1.ServiceImport) (all []contribution) {
-	tiers := tiers(in.selected(imported))
+func (in *Input) contributions(imported *mcsv1beta1.ServiceImport, tiers map[string]int) (all []contribution) {
 	for i := range in.Sources {
 		s := &in.Sources[i]
 		c := contribution{Source: s, order: order{s.rank(imported.Spec.Type), tiers[s.Cluster]}}

@@ -60,6 +60,8 @@ type Import struct {
 	// Clusters are those that export it, sorted.
 	Clusters            []string
 	Labels, Annotations map[string]string
+	// selectors are those of clusters that are in Annotations.
+	selectors []clusterSelector
 }
 
 // Have is what a member has for a Service, of what the federation wrote.

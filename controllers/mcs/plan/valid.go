@@ -30,7 +30,7 @@ const (
 // reservedPrefixes begin keys of labels and annotations that the federation, or Kubernetes, reads on an import.
 var reservedPrefixes = []string{"federation.kubernetes.io/", "federation.alpha.kubernetes.io/", "multicluster.kubernetes.io/", "kubectl.kubernetes.io/"}
 
-// invalid returns why an export is not valid, as reason and message; "" if it is.
+// invalid returns why an export is not valid, but for its selectors, as reason and message; "" if it is.
 func invalid(e *Export) (reason, message string) {
 	switch {
 	case e.Refused != "":
@@ -52,18 +52,19 @@ func invalid(e *Export) (reason, message string) {
 	if message := invalidMetadata(e.Export.Spec); message != "" {
 		return ReasonInvalidExport, message
 	}
-	return invalidSelectors(e)
+	return "", ""
 }
 
-func invalidSelectors(e *Export) (reason, message string) {
+// validSelectors returns the selectors of clusters of an export that is else valid, or why they are not.
+func validSelectors(e *Export) (selectors []clusterSelector, reason, message string) {
 	selectors, err := selectorsOf(e.Export.Spec.ExportedAnnotations)
 	switch {
 	case err != nil:
-		return string(ReasonInvalidClusterSelector), fmt.Sprintf("spec.exportedAnnotations[%s]%v", v1beta1.ClusterSelectorsAnnotation, err)
+		return nil, string(ReasonInvalidClusterSelector), fmt.Sprintf("spec.exportedAnnotations[%s]%v", v1beta1.ClusterSelectorsAnnotation, err)
 	case len(selectors) > 0 && isHeadless(e.Service):
-		return string(mcsv1beta1.ServiceExportReasonInvalidServiceType), fmt.Sprintf("spec.exportedAnnotations[%s]: clients of a headless Service get the addresses of all its pods", v1beta1.ClusterSelectorsAnnotation)
+		return nil, string(mcsv1beta1.ServiceExportReasonInvalidServiceType), fmt.Sprintf("spec.exportedAnnotations[%s]: clients of a headless Service get the addresses of all its pods", v1beta1.ClusterSelectorsAnnotation)
 	}
-	return "", ""
+	return selectors, "", ""
 }
 
 // invalidPorts checks what the cluster's own API server should have checked.
