@@ -1,12 +1,12 @@
 package cluster
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/status"
+	"federation/apiserver/registry/store"
 )
 
 // Storage is what is served of Clusters.
@@ -23,28 +23,18 @@ type Storage struct {
 // of agents.
 func NewStorage(options generic.RESTOptionsGetter, secrets SecretGetter, tunnel Tunnel) (*Storage, error) {
 	s := newStrategy()
-	resource := v1beta1.ClustersResource.GroupResource()
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &v1beta1.Cluster{} },
-		NewListFunc:               func() runtime.Object { return &v1beta1.ClusterList{} },
-		DefaultQualifiedResource:  resource,
-		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("cluster").GroupResource(),
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		ResetFieldsStrategy:       s,
-		TableConvertor:            tables,
-	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+	of, err := store.New(store.Kind{Object: &v1beta1.Cluster{}, List: &v1beta1.ClusterList{}, Resource: v1beta1.ClustersResource, Strategy: s, Tables: tables}, options)
+	if err != nil {
 		return nil, err
 	}
-	proxy := &ProxyREST{clusters: store, secrets: secrets, tunnel: tunnel}
+	clusters := of.Store
+	proxy := &ProxyREST{clusters: clusters, secrets: secrets, tunnel: tunnel}
 	return &Storage{
-		Cluster: store,
-		Status:  status.New(store, statusStrategy{s}),
-		Drain:   status.New(store, drainStrategy{s}),
+		Cluster: clusters,
+		Status:  status.New(clusters, statusStrategy{strategy: s}),
+		Drain:   status.New(clusters, drainStrategy{s}),
 		Proxy:   proxy,
 		Inspect: &InspectREST{proxy},
-		Connect: &ConnectREST{clusters: store, tunnel: tunnel},
+		Connect: &ConnectREST{clusters: clusters, tunnel: tunnel},
 	}, nil
 }

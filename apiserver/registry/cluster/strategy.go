@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	base "federation/apiserver/registry/strategy"
@@ -17,14 +16,9 @@ import (
 )
 
 // strategy handles creates and updates of a Cluster.
-type strategy struct{ base.Base }
+type strategy struct{ base.WithStatus }
 
-func newStrategy() strategy { return strategy{base.NewBase()} }
-
-// GetResetFields returns what users cannot set in the main resource.
-func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("status")
-}
+func newStrategy() strategy { return strategy{base.WithStatus{Base: base.NewBase()}} }
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	c := obj.(*v1beta1.Cluster)
@@ -68,10 +62,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // statusStrategy handles updates of a Cluster's status.
 type statusStrategy struct {
 	strategy
-}
-
-func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
+	base.OfStatus
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {

@@ -9,48 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/store"
 	base "federation/apiserver/registry/strategy"
 	"federation/apiserver/registry/table"
 	"federation/apiserver/validation"
 )
 
-// REST serves dnsnamegrants.
-type REST struct {
-	*genericregistry.Store
-}
-
-var (
-	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
-)
-
-// ShortNames returns the short name that kubectl knows.
-func (*REST) ShortNames() []string { return []string{"dng"} }
-
-// Categories adds grants to "kubectl get federation".
-func (*REST) Categories() []string { return []string{"federation"} }
-
 // NewREST returns the storage of dnsnamegrants.
-func NewREST(options generic.RESTOptionsGetter) (*REST, error) {
-	s := strategy{base.NewBase()}
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &v1beta1.DNSNameGrant{} },
-		NewListFunc:               func() runtime.Object { return &v1beta1.DNSNameGrantList{} },
-		DefaultQualifiedResource:  v1beta1.DNSNameGrantsResource.GroupResource(),
-		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("dnsnamegrant").GroupResource(),
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		TableConvertor:            tables,
-	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
-		return nil, err
-	}
-	return &REST{store}, nil
+func NewREST(options generic.RESTOptionsGetter) (*store.REST, error) {
+	return store.New(store.Kind{
+		Object: &v1beta1.DNSNameGrant{}, List: &v1beta1.DNSNameGrantList{}, Resource: v1beta1.DNSNameGrantsResource, ShortName: "dng", Strategy: strategy{base.NewBase()}, Tables: tables,
+	}, options)
 }
 
 // tables are the columns of `kubectl get dnsnamegrants`.

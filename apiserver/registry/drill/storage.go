@@ -6,53 +6,27 @@ import (
 
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/status"
+	"federation/apiserver/registry/store"
 	"federation/apiserver/registry/table"
 )
 
-// REST serves failoverdrills.
-type REST struct {
-	*genericregistry.Store
-}
-
-var (
-	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
-)
-
-// ShortNames returns the short name that kubectl knows.
-func (*REST) ShortNames() []string { return []string{"fd"} }
-
-// Categories adds drills to "kubectl get federation".
-func (*REST) Categories() []string { return []string{"federation"} }
-
 // NewREST returns the storage of failoverdrills and of their subresources status, abort and approval.
-func NewREST(options generic.RESTOptionsGetter) (drills *REST, ofStatus, abort, approval *status.REST, err error) {
+func NewREST(options generic.RESTOptionsGetter) (drills *store.REST, ofStatus, abort, approval *status.REST, err error) {
 	s := newStrategy()
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &v1beta1.FailoverDrill{} },
-		NewListFunc:               func() runtime.Object { return &v1beta1.FailoverDrillList{} },
-		DefaultQualifiedResource:  v1beta1.FailoverDrillsResource.GroupResource(),
-		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("failoverdrill").GroupResource(),
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		ResetFieldsStrategy:       s,
-		TableConvertor:            tables,
-	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+	drills, err = store.New(store.Kind{
+		Object: &v1beta1.FailoverDrill{}, List: &v1beta1.FailoverDrillList{}, Resource: v1beta1.FailoverDrillsResource, ShortName: "fd", Strategy: s, Tables: tables,
+	}, options)
+	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	aborts := decisionStrategy{s, func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Abort }, field.NewPath("status", "abort")}
-	approves := decisionStrategy{s, func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Approved }, field.NewPath("status", "approved")}
-	return &REST{store}, status.New(store, statusStrategy{s}), status.New(store, aborts), status.New(store, approves), nil
+	aborts := decisionStrategy{strategy: s, of: func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Abort }, path: field.NewPath("status", "abort")}
+	approves := decisionStrategy{strategy: s, of: func(s *v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision { return &s.Approved }, path: field.NewPath("status", "approved")}
+	return drills, status.New(drills.Store, statusStrategy{strategy: s}), status.New(drills.Store, aborts), status.New(drills.Store, approves), nil
 }
 
 // tables are the columns of `kubectl get failoverdrills`.

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/pki"
@@ -16,14 +15,9 @@ import (
 )
 
 // strategy handles creates and updates of a drill.
-type strategy struct{ base.Base }
+type strategy struct{ base.WithStatus }
 
-func newStrategy() strategy { return strategy{base.NewBase()} }
-
-// GetResetFields returns what users cannot set in the main resource.
-func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("status")
-}
+func newStrategy() strategy { return strategy{base.WithStatus{Base: base.NewBase()}} }
 
 // PrepareForCreate adds the finalizer, so that a delete undoes every drill, and records the creator. For a drill of a
 // schedule that is the schedule's owner, as the controllers say.
@@ -54,10 +48,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // statusStrategy handles updates of a drill's status by the controller. It keeps people's decisions about it.
 type statusStrategy struct {
 	strategy
-}
-
-func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
+	base.OfStatus
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
@@ -69,12 +60,9 @@ func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 // so does the first decision.
 type decisionStrategy struct {
 	strategy
+	base.OfStatus
 	of   func(*v1beta1.FailoverDrillStatus) **v1beta1.DrillDecision
 	path *field.Path
-}
-
-func (decisionStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
 }
 
 func (s decisionStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {

@@ -5,50 +5,24 @@ import (
 
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/registry/status"
+	"federation/apiserver/registry/store"
 	"federation/apiserver/registry/table"
 )
 
-// REST serves failoverdrillschedules.
-type REST struct {
-	*genericregistry.Store
-}
-
-var (
-	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
-)
-
-// ShortNames returns the short name that kubectl knows.
-func (*REST) ShortNames() []string { return []string{"fds"} }
-
-// Categories adds schedules to "kubectl get federation".
-func (*REST) Categories() []string { return []string{"federation"} }
-
 // NewREST returns the storage of failoverdrillschedules and of their status.
-func NewREST(options generic.RESTOptionsGetter) (*REST, *status.REST, error) {
+func NewREST(options generic.RESTOptionsGetter) (*store.REST, *status.REST, error) {
 	s := newStrategy()
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &v1beta1.FailoverDrillSchedule{} },
-		NewListFunc:               func() runtime.Object { return &v1beta1.FailoverDrillScheduleList{} },
-		DefaultQualifiedResource:  v1beta1.DrillSchedulesResource.GroupResource(),
-		SingularQualifiedResource: v1beta1.SchemeGroupVersion.WithResource("failoverdrillschedule").GroupResource(),
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		ResetFieldsStrategy:       s,
-		TableConvertor:            tables,
-	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+	r, err := store.New(store.Kind{
+		Object: &v1beta1.FailoverDrillSchedule{}, List: &v1beta1.FailoverDrillScheduleList{}, Resource: v1beta1.DrillSchedulesResource, ShortName: "fds", Strategy: s, Tables: tables,
+	}, options)
+	if err != nil {
 		return nil, nil, err
 	}
-	return &REST{store}, status.New(store, statusStrategy{s}), nil
+	return r, status.New(r.Store, statusStrategy{strategy: s}), nil
 }
 
 // tables are the columns of `kubectl get failoverdrillschedules`: those of CronJobs, with scope and method.

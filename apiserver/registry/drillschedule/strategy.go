@@ -6,7 +6,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	base "federation/apiserver/registry/strategy"
@@ -14,14 +13,9 @@ import (
 )
 
 // strategy handles creates and updates of a schedule.
-type strategy struct{ base.Base }
+type strategy struct{ base.WithStatus }
 
-func newStrategy() strategy { return strategy{base.NewBase()} }
-
-// GetResetFields returns what users cannot set in the main resource.
-func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("status")
-}
+func newStrategy() strategy { return strategy{base.WithStatus{Base: base.NewBase()}} }
 
 // PrepareForCreate records the creator of the schedule.
 func (strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
@@ -52,10 +46,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // statusStrategy handles updates of a schedule's status by the controller. It keeps the owner.
 type statusStrategy struct {
 	strategy
-}
-
-func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
+	base.OfStatus
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {

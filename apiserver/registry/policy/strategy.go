@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	base "federation/apiserver/registry/strategy"
@@ -14,17 +13,12 @@ import (
 )
 
 // strategy handles creates and updates of a policy.
-type strategy struct{ base.Base }
+type strategy struct{ base.WithStatus }
 
-func newStrategy() strategy { return strategy{base.NewBase()} }
+func newStrategy() strategy { return strategy{base.WithStatus{Base: base.NewBase()}} }
 
 // NamespaceScoped implements rest.RESTCreateStrategy.
 func (strategy) NamespaceScoped() bool { return true }
-
-// GetResetFields returns what users cannot set in the main resource.
-func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("status")
-}
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	p := obj.(*v1beta1.PlacementPolicy)
@@ -59,10 +53,7 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []str
 // statusStrategy handles updates of a policy's status.
 type statusStrategy struct {
 	strategy
-}
-
-func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
+	base.OfStatus
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	base "federation/apiserver/registry/strategy"
@@ -13,14 +12,9 @@ import (
 )
 
 // strategy handles creates and updates of a FailoverReadiness.
-type strategy struct{ base.Base }
+type strategy struct{ base.WithStatus }
 
-func newStrategy() strategy { return strategy{base.NewBase()} }
-
-// GetResetFields returns what cannot be set in the main resource.
-func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("status")
-}
+func newStrategy() strategy { return strategy{base.WithStatus{Base: base.NewBase()}} }
 
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	r := obj.(*v1beta1.FailoverReadiness)
@@ -43,10 +37,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // statusStrategy handles updates of its status.
 type statusStrategy struct {
 	strategy
-}
-
-func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return base.ResetField("spec")
+	base.OfStatus
 }
 
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {

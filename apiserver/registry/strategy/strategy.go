@@ -41,8 +41,20 @@ func (Base) WarningsOnCreate(context.Context, runtime.Object) []string { return 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
 func (Base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
 
-// ResetField names one field of the object, "spec" or "status", as one that users cannot set.
-func ResetField(name string) map[fieldpath.APIVersion]*fieldpath.Set {
+// WithStatus is embedded in place of Base by the strategy of a kind whose status only a subresource sets.
+type WithStatus struct{ Base }
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (WithStatus) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set { return field("status") }
+
+// OfStatus is embedded, beside the strategy of the kind, by that of a subresource that sets only the status.
+type OfStatus struct{}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (OfStatus) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set { return field("spec") }
+
+// field names one field of the objects.
+func field(name string) map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(v1beta1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(name)),
 	}
