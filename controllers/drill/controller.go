@@ -6,7 +6,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -82,8 +81,7 @@ type Leases interface {
 // Controller runs drills. Make it with New.
 type Controller struct {
 	Options
-	wake     chan struct{}
-	unlisten []func()
+	*changes
 	// written are the versions of drills as our last writes left them, by UID. Only Run uses it.
 	written map[string]resourceversion.Left
 	// reviews are the latest reviews of pending drills, by UID.
@@ -111,38 +109,19 @@ func watchedResources() []schema.GroupVersionResource {
 
 // New makes a controller and subscribes it to drills and Clusters.
 func New(o Options) (*Controller, error) {
-	c := &Controller{Options: o, wake: make(chan struct{}, 1), written: map[string]resourceversion.Left{}, reviews: map[types.UID]reviewed{}}
-	look := func(any) {
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
-	}
-	for _, r := range watchedResources() {
-		informer := o.Informers(r) // all must be requested before they are started
-		if r != v1beta1.FailoverDrillsResource && r != v1beta1.ClustersResource {
-			continue
-		}
-		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, is any) { look(is) }, DeleteFunc: look})
-		if err != nil {
-			return nil, err
-		}
-		c.unlisten = append(c.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for a handler that is not registered
-	}
-	return c, nil
+	c := &Controller{Options: o, written: map[string]resourceversion.Left{}, reviews: map[types.UID]reviewed{}}
+	var err error
+	c.changes, err = follow(o.Informers, watchedResources(), v1beta1.FailoverDrillsResource, v1beta1.ClustersResource)
+	return c, err
 }
 
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
 	registerMetrics()
 	defer observeActive(nil, time.Time{}) // another process handles them now
-	for _, end := range c.unlisten {
-		defer end()
-	}
-	for _, r := range watchedResources() {
-		if !cache.WaitForCacheSync(ctx.Done(), c.Informers(r).HasSynced) {
-			return nil
-		}
+	defer c.unlisten()
+	if !c.synced(ctx) {
+		return nil
 	}
 	if err := wait.PollUntilContextCancel(ctx, retryAfter/10, true, func(context.Context) (bool, error) {
 		_, known := c.Isolated()
@@ -153,18 +132,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.Clients != nil {
 		defer c.Clients.Want(ctx, nil)
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-		timer.Reset(c.reconcile(ctx))
-	}
+	c.repeat(ctx, c.reconcile)
+	return nil
 }
 
 const (

@@ -3,7 +3,6 @@ package drill
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +23,7 @@ type Schedules struct {
 	client    dynamic.Interface
 	informers func(schema.GroupVersionResource) cache.SharedIndexInformer
 	recorder  record.EventRecorder
-	wake      chan struct{}
-	unlisten  []func()
+	*changes
 }
 
 // scheduledFrom are the resources that schedules are decided from.
@@ -33,51 +31,18 @@ var scheduledFrom = []schema.GroupVersionResource{v1beta1.DrillSchedulesResource
 
 // NewSchedules makes a controller and subscribes it to schedules and drills. It creates and deletes drills by client.
 func NewSchedules(client dynamic.Interface, informers func(schema.GroupVersionResource) cache.SharedIndexInformer, recorder record.EventRecorder) (*Schedules, error) {
-	s := &Schedules{client: client, informers: informers, recorder: recorder, wake: make(chan struct{}, 1)}
-	look := func(any) {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
-	for _, r := range scheduledFrom {
-		informer := informers(r) // all must be requested before they are started
-		if r != v1beta1.DrillSchedulesResource && r != v1beta1.FailoverDrillsResource {
-			continue
-		}
-		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, is any) { look(is) }, DeleteFunc: look})
-		if err != nil {
-			return nil, err
-		}
-		s.unlisten = append(s.unlisten, sync.OnceFunc(func() { _ = informer.RemoveEventHandler(handler) })) // fails only for a handler that is not registered
-	}
-	return s, nil
+	changes, err := follow(informers, scheduledFrom, v1beta1.DrillSchedulesResource, v1beta1.FailoverDrillsResource)
+	return &Schedules{client: client, informers: informers, recorder: recorder, changes: changes}, err
 }
 
 // Run works until ctx is done, and returns nil then. The informers must have been started.
 func (s *Schedules) Run(ctx context.Context) error {
-	for _, end := range s.unlisten {
-		defer end()
+	defer s.unlisten()
+	if !s.synced(ctx) {
+		return nil
 	}
-	for _, r := range scheduledFrom {
-		if !cache.WaitForCacheSync(ctx.Done(), s.informers(r).HasSynced) {
-			return nil
-		}
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-		if next := s.reconcile(ctx); next > 0 {
-			timer.Reset(next)
-		}
-	}
+	s.repeat(ctx, s.reconcile)
+	return nil
 }
 
 // reconcile takes the next step of each schedule. It returns when to run again; 0 means at the next change.
