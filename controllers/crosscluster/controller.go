@@ -56,8 +56,7 @@ type Controller struct {
 	// members are those at work. away are the names of those that were, and are not now.
 	members map[*member]bool
 	away    map[string]bool
-	ended   bool
-	work    sync.WaitGroup
+	work    *supervisor.Group
 }
 
 // New makes a controller.
@@ -72,7 +71,7 @@ func New(o Options) *Controller {
 		o.Owns = func(string, string) bool { return true }
 	}
 	registerMetrics()
-	return &Controller{Options: o, members: map[*member]bool{}, away: map[string]bool{}}
+	return &Controller{Options: o, members: map[*member]bool{}, away: map[string]bool{}, work: supervisor.NewGroup()}
 }
 
 // Engage starts work in a member until ctx is done, which must be no later than Run's. It subscribes to the member's
@@ -93,30 +92,17 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 		m = nil
 		now.serve(ctx)
 	}
-	if !c.runUntilEnd(ctx, serve) {
+	if !c.work.Start(ctx, "crosscluster", serve) {
 		m.stop()
 	}
 	return nil
-}
-
-// runUntilEnd runs work until Run ends; it returns false if Run has ended.
-func (c *Controller) runUntilEnd(ctx context.Context, work func(context.Context)) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.work.Go(supervisor.Kept(ctx, "crosscluster", work))
-	}
-	return !c.ended
 }
 
 // Run follows the offers until ctx is done. When it returns, no write is in flight.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.Offers.follow(c.enqueueAll)()
 	<-ctx.Done()
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.work.Wait()
+	c.work.End()
 	return nil
 }
 

@@ -70,8 +70,7 @@ type Controller struct {
 	// seen has what is known of each member: engaged now, or when it was last.
 	seen    map[string]*member
 	engaged map[*member]bool
-	ended   bool
-	work    sync.WaitGroup
+	work    *supervisor.Group
 }
 
 // New returns a Controller. It must be called before the informers start.
@@ -91,7 +90,7 @@ func New(o Options) (*Controller, error) {
 	registerMetrics()
 	c := &Controller{
 		Options: o, exports: o.Informers(serviceExports), imports: o.Informers(serviceImports), clusters: o.Informers(v1beta1.ClustersResource), namespaces: o.Informers(namespaces),
-		queue: newQueue(), known: map[string]*v1beta1.Cluster{}, offers: map[string]plan.Source{}, seen: map[string]*member{}, engaged: map[*member]bool{},
+		queue: newQueue(), known: map[string]*v1beta1.Cluster{}, offers: map[string]plan.Source{}, seen: map[string]*member{}, engaged: map[*member]bool{}, work: supervisor.NewGroup(),
 	}
 	changed := func(obj any) { c.changed(keyOf(obj)) }
 	own := func(obj any) { c.add(c.queue, keyOf(obj)) }
@@ -124,21 +123,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		process(ctx, "federation", c.queue, c.summarize)
 	}
 	<-ctx.Done()
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.work.Wait()
+	c.work.End()
 	return nil
-}
-
-// runUntilEnd runs work until Run ends; it returns false if Run has ended.
-func (c *Controller) runUntilEnd(ctx context.Context, work func(context.Context)) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.work.Go(supervisor.Kept(ctx, "mcs", work))
-	}
-	return !c.ended
 }
 
 // synced reports whether the federation's caches are.

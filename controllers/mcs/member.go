@@ -64,7 +64,7 @@ const (
 // Engage starts work in a member until ctx is done, which must be no later than Run's, as soon and as long as the member serves
 // the API and lets us list exports. After the end of Run it does nothing.
 func (c *Controller) Engage(ctx context.Context, of Member) error {
-	c.runUntilEnd(ctx, func(ctx context.Context) {
+	c.work.Start(ctx, "mcs", func(ctx context.Context) {
 		wait, since := servedFirst, time.Now()
 		for ctx.Err() == nil {
 			served, known := c.served(ctx, of)

@@ -72,7 +72,7 @@ type Controller struct {
 	snapshots *snapshots
 	dispatch  *dispatcher
 	metrics   *objectMetrics
-	serving   serving
+	serving   *supervisor.Group // the work in all members
 }
 
 // New makes a controller and subscribes it to the federation's informers.
@@ -121,6 +121,7 @@ func newController(o Options) *Controller {
 	return &Controller{
 		triggers:  &triggers{view: v, members: s, reporter: newReporter(v, s, h)},
 		snapshots: &snapshots{view: v, members: s, hub: h},
+		serving:   supervisor.NewGroup(),
 		dispatch:  &dispatcher{view: v, hub: h, deletions: &deletions{view: v, hub: h}},
 		metrics:   &objectMetrics{view: v, members: s, limit: o.ObjectMetrics},
 	}
@@ -129,7 +130,7 @@ func newController(o Options) *Controller {
 // Run works until ctx is done, and ends the work in all members with it: when it returns, no write is in flight. The
 // informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {
-	defer c.serving.end()
+	defer c.serving.End()
 	defer c.unlisten()
 	defer c.shutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {

@@ -35,7 +35,7 @@ func (c *Controller) Engage(ctx context.Context, mem Member) error {
 		m = nil
 		c.serveMember(ctx, now)
 	}
-	if !c.serving.start(ctx, serve) {
+	if !c.serving.Start(ctx, "propagation", serve) {
 		m.unlisten()
 		m.queue.ShutDown()
 	}
