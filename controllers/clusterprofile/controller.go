@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/clusterprofile/plan"
@@ -69,23 +68,11 @@ func New(o Options) (*Controller, error) {
 
 // Run keeps the profiles until ctx is done.
 func (c *Controller) Run(ctx context.Context) error {
-	context.AfterFunc(ctx, c.queue.ShutDown)
-	if !cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced, c.profiles.HasSynced) {
-		return nil
+	defer c.queue.ShutDown()
+	if cache.WaitForCacheSync(ctx.Done(), c.clusters.HasSynced, c.profiles.HasSynced) {
+		supervisor.ProcessQueue(ctx, "clusterprofile", c.queue, c.sync)
 	}
-	for {
-		name, quit := c.queue.Get()
-		if quit {
-			return nil
-		}
-		if err := supervisor.Protect(ctx, "clusterprofile", func() error { return c.sync(ctx, name) }); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(1).Info("Failed to write a ClusterProfile, will retry", "cluster", name, "err", err)
-			c.queue.AddRateLimited(name)
-		} else {
-			c.queue.Forget(name)
-		}
-		c.queue.Done(name)
-	}
+	return nil
 }
 
 // sync makes the profile of one Cluster as it should be.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/crosscluster/plan"
@@ -132,26 +131,9 @@ func (m *member) serve(ctx context.Context) {
 	defer workers.Wait()
 	defer m.queue.ShutDown()
 	for range m.Workers {
-		workers.Go(supervisor.Kept(ctx, "crosscluster", m.run))
+		workers.Go(func() { supervisor.ProcessQueue(ctx, "crosscluster", m.queue, m.sync) })
 	}
 	<-ctx.Done()
-}
-
-// run processes the queue until it is shut down. A failed item is requeued with growing delays.
-func (m *member) run(ctx context.Context) {
-	for {
-		service, quit := m.queue.Get()
-		if quit || ctx.Err() != nil {
-			return
-		}
-		if err := supervisor.Protect(ctx, "crosscluster", func() error { return m.sync(ctx, service) }); err != nil {
-			klog.FromContext(ctx).V(2).Info("Failed, will retry", "cluster", m.Name, "service", service, "err", err)
-			m.queue.AddRateLimited(service)
-		} else {
-			m.queue.Forget(service)
-		}
-		m.queue.Done(service)
-	}
 }
 
 // snapshot returns what is known of a Service here. ok is false if nothing can be concluded from it: if the federation's

@@ -120,7 +120,7 @@ func keyOf(obj any) string {
 // Run works until ctx is done. When it returns, no write is in flight.
 func (c *Controller) Run(ctx context.Context) error {
 	if cache.WaitForCacheSync(ctx.Done(), c.exports.HasSynced, c.imports.HasSynced, c.clusters.HasSynced, c.namespaces.HasSynced) {
-		process(ctx, "federation", c.queue, c.summarize)
+		supervisor.ProcessQueue(ctx, "mcs", c.queue, c.summarize)
 	}
 	<-ctx.Done()
 	c.work.End()

@@ -214,28 +214,9 @@ func (m *member) serve(ctx context.Context) {
 	defer workers.Wait()
 	defer m.queue.ShutDown()
 	for range m.Workers {
-		workers.Go(supervisor.Kept(ctx, "mcs", func(ctx context.Context) { process(ctx, m.Name, m.queue, m.sync) }))
+		workers.Go(func() { supervisor.ProcessQueue(ctx, "mcs", m.queue, m.sync) })
 	}
 	<-ctx.Done()
-}
-
-// process works off a queue until it is shut down or ctx is done. What fails is tried again, with growing delays.
-func process(ctx context.Context, cluster string, q *queue, do func(context.Context, string) error) {
-	stop := context.AfterFunc(ctx, q.ShutDown)
-	defer stop()
-	for {
-		key, quit := q.Get()
-		if quit || ctx.Err() != nil {
-			return
-		}
-		if err := supervisor.Protect(ctx, "mcs", func() error { return do(ctx, key) }); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Failed, will retry", "cluster", cluster, "service", key, "err", err)
-			q.AddRateLimited(key)
-		} else {
-			q.Forget(key)
-		}
-		q.Done(key)
-	}
 }
 
 // follow has caches of a namespace while something is exported in it.

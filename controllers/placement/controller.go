@@ -127,16 +127,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // ctx ended before the start
 	}
-	report := sync.OnceFunc(func() { work.Go(func() { processQueue(ctx, c.policies.queue, c.policies.report) }) })
+	report := sync.OnceFunc(func() {
+		work.Go(func() { supervisor.ProcessQueue(ctx, "placement", c.policies.queue, c.policies.report) })
+	})
 	work.Go(supervisor.Kept(ctx, "placement", func(ctx context.Context) {
 		c.recordReferences(ctx)
 		c.passProtected(ctx, []key{{resource: everything}})
 		report() // before, a policy's status would count too few objects
 		c.decideWhatComes(ctx)
 	}))
-	work.Go(func() { processQueue(ctx, c.resolve, c.resolveKind) })
+	work.Go(func() { supervisor.ProcessQueue(ctx, "placement", c.resolve, c.resolveKind) })
 	for range c.Writers {
-		work.Go(func() { processQueue(ctx, c.write, c.writeIntent) })
+		work.Go(func() { supervisor.ProcessQueue(ctx, "placement", c.write, c.writeIntent) })
 	}
 	<-ctx.Done()
 	return nil
@@ -148,20 +150,4 @@ func (c *Controller) shutDown() {
 	c.write.ShutDown()
 	c.policies.queue.ShutDown()
 	c.resolve.ShutDown()
-}
-
-// processQueue processes a queue, and requeues failed items with backoff.
-func processQueue[K comparable](ctx context.Context, q workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
-	for {
-		k, quit := q.Get()
-		if quit {
-			return
-		}
-		if err := supervisor.Protect(ctx, "placement", func() error { return handle(ctx, k) }); err != nil {
-			q.AddRateLimited(k)
-		} else {
-			q.Forget(k)
-		}
-		q.Done(k)
-	}
 }

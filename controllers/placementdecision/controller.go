@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
@@ -159,27 +158,10 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	for range workers {
-		work.Go(supervisor.Kept(ctx, "placementdecisions", c.work))
+		work.Go(func() { supervisor.ProcessQueue(ctx, "placementdecisions", c.queue, c.sync) })
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func (c *Controller) work(ctx context.Context) {
-	for {
-		k, quit := c.queue.Get()
-		if quit {
-			return
-		}
-		err := supervisor.Protect(ctx, "placementdecisions", func() error { return c.sync(ctx, k) })
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(1).Info("Failed to write PlacementDecisions, will retry", "kind", k.kind, "object", k.NamespacedName, "err", err)
-			c.queue.AddRateLimited(k)
-		} else {
-			c.queue.Forget(k)
-		}
-		c.queue.Done(k)
-	}
 }
 
 // sync makes the PlacementDecisions of one object as they should be.

@@ -10,8 +10,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	"federation/controllers/propagation/plan"
 	"federation/controllers/supervisor"
@@ -140,7 +138,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var reporters sync.WaitGroup
 	reporters.Go(supervisor.Kept(ctx, "propagation", c.giveTurns))
 	for range 4 {
-		reporters.Go(func() { processQueue(ctx, c.reports, c.syncReport) })
+		reporters.Go(func() { supervisor.ProcessQueue(ctx, "propagation", c.reports, c.syncReport) })
 	}
 	<-ctx.Done()
 	c.shutDown()
@@ -152,21 +150,4 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) shutDown() {
 	c.reports.ShutDown()
 	c.dues.waiting.ShutDown()
-}
-
-// processQueue processes a queue until it is shut down. A failed item is requeued with backoff.
-func processQueue(ctx context.Context, q workqueue.TypedRateLimitingInterface[key], do func(context.Context, key) error) {
-	for {
-		k, quit := q.Get()
-		if quit || ctx.Err() != nil {
-			return // an error after the end of ctx means nothing: it only looks like a lost member
-		}
-		if err := supervisor.Protect(ctx, "propagation", func() error { return do(ctx, k) }); err != nil {
-			klog.FromContext(ctx).V(2).Info("Failed, will retry", "object", k.String(), "err", err)
-			q.AddRateLimited(k)
-		} else {
-			q.Forget(k)
-		}
-		q.Done(k)
-	}
 }

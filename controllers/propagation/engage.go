@@ -99,7 +99,7 @@ func (c *Controller) serveMember(ctx context.Context, m *member) {
 	log.Info("Engaged", "staleCopies", stale, "clearedIn", time.Since(started).Round(time.Millisecond))
 	for range c.Workers {
 		workers.Go(func() {
-			processQueue(ctx, m.queue, func(ctx context.Context, k key) error {
+			supervisor.ProcessQueue(ctx, "propagation", m.queue, func(ctx context.Context, k key) error {
 				defer m.lanes.recordDone(k)
 				return c.syncMember(ctx, m, k)
 			})

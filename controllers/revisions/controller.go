@@ -147,31 +147,20 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil // asked to end before there was anything to end
 	}
 	for range workers {
-		work.Go(supervisor.Kept(ctx, "revisions", c.work))
+		work.Go(func() { supervisor.ProcessQueue(ctx, "revisions", c.queue, c.sync) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func (c *Controller) work(ctx context.Context) {
-	for {
-		k, quit := c.queue.Get()
-		if quit {
-			return
-		}
-		err := supervisor.Protect(ctx, "revisions", func() error {
-			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-			defer cancel()
-			return c.keep(ctx, k)
-		})
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to keep revisions, will retry", "object", k.NamespacedName)
-			c.queue.AddRateLimited(k)
-		} else {
-			c.queue.Forget(k)
-		}
-		c.queue.Done(k)
+func (c *Controller) sync(ctx context.Context, k key) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := c.keep(ctx, k)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to keep revisions, will retry", "object", k.NamespacedName)
 	}
+	return err
 }
 
 // keep brings the revisions of a workload to what they are to be.

@@ -37,20 +37,13 @@ func (c *conditions) runLeader(ctx context.Context) {
 	c.queue, c.leads = queue, true
 	c.addAll()
 	c.mu.Unlock()
-	defer context.AfterFunc(ctx, queue.ShutDown)()
-	for {
-		key, end := queue.Get()
-		if end {
-			break
-		}
-		if err := supervisor.Protect(ctx, "servicedns", func() error { return c.sync(ctx, key) }); err == nil {
-			queue.Forget(key)
-		} else if ctx.Err() == nil {
+	supervisor.ProcessQueue(ctx, "servicedns", queue, func(ctx context.Context, key string) error {
+		err := c.sync(ctx, key)
+		if err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Failed to update DNS conditions, will retry", "object", key)
-			queue.AddRateLimited(key)
 		}
-		queue.Done(key)
-	}
+		return err
+	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leads = false

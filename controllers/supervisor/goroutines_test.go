@@ -70,7 +70,7 @@ func startedBy(node ast.Node) ast.Expr {
 }
 
 // contains are the functions that contain the panics of what they call, or return a function that does.
-var contains = []string{"Keep", "Kept", "Protect", "Protected", "Call", "HandleCrashWithContext", "UntilWithContext", "RunWithContext", "processQueue", "part",
+var contains = []string{"Keep", "Kept", "Protect", "Protected", "Call", "HandleCrashWithContext", "UntilWithContext", "RunWithContext", "ProcessQueue", "part",
 	"followProtected", "recover"}
 
 // contained reports whether a goroutine's function calls one of these for all that can panic: at its beginning, or by itself.
