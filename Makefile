@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: e2e-app first-hour site site-test race e2e-lb e2e-mcs e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: e2e-app first-hour site site-test race e2e-lb e2e-mcs e2e-kubectl e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -100,6 +100,10 @@ e2e-app: build build-real ## an application of twelve Services: whole in one clu
 e2e-across: build build-real ## ten Services that call each other, torn apart over three clusters with real nodes, of which one is killed: six minutes, as root
 	@hack/install-tools.sh real
 	@hack/e2e-across.sh
+
+e2e-kubectl: build build-real ## kubectl exec, cp, attach, port-forward and logs through the federation, on real nodes: three minutes, as root [PULL=1: through agents]
+	@hack/install-tools.sh real
+	@hack/e2e-kubectl.sh
 
 e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
 	@hack/e2e-systemd.sh
