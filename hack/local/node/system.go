@@ -2,17 +2,14 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"federation/hack/local/cgroup"
+	"federation/hack/local/uplink"
 )
 
 func command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
@@ -51,42 +48,7 @@ func (o *options) mounts() error {
 	return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "") // among this node's own: kubelet's mounts reach pods
 }
 
-// network waits for eth0, and sets it up.
-func (o *options) network() error {
-	address, err := netlink.ParseAddr(o.address)
-	if err != nil {
-		return fmt.Errorf("--address %q: %w", o.address, err)
-	}
-	eth0, err := netlink.LinkByName("eth0")
-	for end := time.Now().Add(30 * time.Second); err != nil; eth0, err = netlink.LinkByName("eth0") {
-		if time.Now().After(end) {
-			return fmt.Errorf("nobody has plugged in eth0: %w", err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if err := netlink.AddrAdd(eth0, address); err != nil {
-		return fmt.Errorf("--address %q: %w", o.address, err)
-	}
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	for _, link := range []netlink.Link{lo, eth0} {
-		if err := netlink.LinkSetUp(link); err != nil {
-			return err
-		}
-	}
-	for file, value := range map[string]string{"ip_forward": "1", "conf/all/rp_filter": "0", "conf/default/rp_filter": "0"} {
-		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0); err != nil {
-			return err
-		}
-	}
-	err = netlink.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: net.ParseIP(o.gateway)})
-	if err != nil {
-		return fmt.Errorf("--gateway %q: %w", o.gateway, err)
-	}
-	return nil
-}
+func (o *options) network() error { return uplink.Set(o.address, o.gateway) }
 
 // cgroups makes the cgroup of the pods anew: to kubelet what an earlier life left would be containers, of each of which it
 // waits some seconds to hear. In version 1 it must be there in every hierarchy before kubelet is, and the
