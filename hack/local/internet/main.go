@@ -80,7 +80,6 @@ func build() error {
 		"ip_forward":                         "1",
 		"conf/all/send_redirects":            "0", // nodes need not know each other
 		"conf/" + bridge + "/send_redirects": "0",
-		"fib_multipath_hash_policy":          "1", // each connection to a load balancer's address finds its node
 	} {
 		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0); err != nil {
 			return err

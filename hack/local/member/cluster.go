@@ -66,14 +66,17 @@ func (c *cluster) start(ctx context.Context) (err error) {
 func (c *cluster) startControllers(ctx context.Context, config *rest.Config, kube kubernetes.Interface) error {
 	c.run(ctx, &c.controllers, "kube-controller-manager", c.runControllerManager)
 	c.run(ctx, &c.controllers, "kube-scheduler", c.runScheduler)
-	if err := c.startCloud(ctx, kube); err != nil {
-		return fmt.Errorf("cloud: %w", err)
-	}
 	if err := c.registerNodes(ctx, kube); err != nil {
 		return fmt.Errorf("nodes: %w", err)
 	}
 	if c.Real.on() {
+		if err := c.startProvider(ctx, config); err != nil {
+			return fmt.Errorf("load balancer provider: %w", err)
+		}
 		return c.startNodes(ctx)
+	}
+	if err := c.startCloud(ctx, kube); err != nil {
+		return fmt.Errorf("cloud: %w", err)
 	}
 	return c.startKubelets(ctx)
 }

@@ -1,7 +1,8 @@
 // Command member is one whole, real Kubernetes cluster in one process: etcd, kube-apiserver,
-// kube-controller-manager with all its controllers, kube-scheduler, Kubernetes' own service
-// controller over a small cloud that hands out load balancer addresses, a controller that gives
-// Ingresses addresses, and kwok, which plays the kubelets of simulated nodes.
+// kube-controller-manager with all its controllers, kube-scheduler, and for simulated nodes
+// Kubernetes' own service controller over a small cloud that hands out load balancer addresses, a
+// controller that gives Ingresses addresses, and kwok, which plays the kubelets. Real nodes, and the
+// load balancer provider beside them, are processes that it starts and that die with it.
 //
 //	member --name east-a --data-dir DIR --port 20443 --region east --zone a --lb-cidr 192.0.2.0/24
 //

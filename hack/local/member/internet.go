@@ -8,11 +8,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
 	"federation/hack/forward"
+	"federation/hack/local/uplink"
 )
 
 // internet is the network between real nodes, as a member uses it.
@@ -63,34 +65,53 @@ func (n *internet) addAddress(a netip.Addr) error {
 	return n.links.AddrReplace(n.bridge, &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(32, 32)}})
 }
 
-// route leads a network to some nodes, each connection to one of them.
-func (n *internet) route(to netip.Prefix, nodes ...netip.Addr) error {
-	r := &netlink.Route{Dst: &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), 32)}}
-	for _, node := range nodes {
-		r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{LinkIndex: n.bridge.Attrs().Index, Gw: node.AsSlice()})
-	}
-	if err := n.links.RouteReplace(r); err != nil {
+// route leads a network to a node.
+func (n *internet) route(to netip.Prefix, node netip.Addr) error {
+	return n.replaceRoute(to, netlink.Route{Gw: node.AsSlice()})
+}
+
+// routeToSegment has a network be on the segment of the machines that are plugged in: one of them answers at each of its addresses, or none does.
+func (n *internet) routeToSegment(to netip.Prefix) error {
+	return n.replaceRoute(to, netlink.Route{Scope: netlink.SCOPE_LINK, Src: net.ParseIP(internetAddress)})
+}
+
+func (n *internet) replaceRoute(to netip.Prefix, r netlink.Route) error {
+	r.Dst, r.LinkIndex = &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), 32)}, n.bridge.Attrs().Index
+	if err := n.links.RouteReplace(&r); err != nil {
 		return fmt.Errorf("route to %s: %w", to, err)
 	}
 	return nil
 }
 
-// plug gives the process's network namespace an interface eth0 that leads here.
+// plug gives the network namespace of a process or thread an interface that leads here.
 func (n *internet) plug(name string, pid int) error {
-	if old, err := n.links.LinkByName(name); err == nil { // of a node that was just killed
+	if old, err := n.links.LinkByName(name); err == nil { // of a machine that was just killed
 		if err := n.links.LinkDel(old); err != nil {
 			return err
 		}
 	}
 	veth := &netlink.Veth{
 		LinkAttrs:     netlink.LinkAttrs{Name: name, MasterIndex: n.bridge.Attrs().Index},
-		PeerName:      "eth0",
+		PeerName:      uplink.Name,
 		PeerNamespace: netlink.NsPid(pid),
 	}
 	if err := n.links.LinkAdd(veth); err != nil {
 		return fmt.Errorf("cable of %s: %w", name, err)
 	}
 	return n.links.LinkSetUp(veth)
+}
+
+// enterMachine puts the calling goroutine, which keeps its thread until both end, into a namespace of its own that is plugged in here. Programs that it
+// starts run there, as on a machine.
+func (n *internet) enterMachine(name string, address netip.Addr) error {
+	runtime.LockOSThread()
+	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("namespace of %s: %w", name, err)
+	}
+	if err := n.plug(name, syscall.Gettid()); err != nil {
+		return err
+	}
+	return uplink.Set(address.String()+"/16", internetAddress)
 }
 
 // forward leads connections to an address inside to one outside, until the process ends.

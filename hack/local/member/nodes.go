@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,20 +27,12 @@ func (c *cluster) enterInternet() error {
 	return c.Real.internet.serveEgress()
 }
 
-// startNodes leads the cluster's networks to its nodes, and starts these. They end with ctx or with this process.
+// startNodes leads the networks of pods to their nodes, and starts these. They end with ctx or with this process.
 func (c *cluster) startNodes(ctx context.Context) error {
-	var nodes []netip.Addr
 	for i := 1; i <= c.Nodes; i++ {
-		nodes = append(nodes, c.Real.address(i))
 		if err := c.Real.internet.route(c.podsOf(i), c.Real.address(i)); err != nil {
 			return err
 		}
-	}
-	if err := c.leadPools(nodes); err != nil {
-		return err
-	}
-	c.controllers.Go(func() { c.newBalancer(nodes).run(ctx) })
-	for i := 1; i <= c.Nodes; i++ {
 		dir, err := c.nodeFiles(i)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", c.nodeName(i), err)
@@ -57,21 +48,11 @@ func (c *cluster) nodeFiles(i int) (dir string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	ca, err := loadCA()
-	if err != nil {
-		return "", err
-	}
-	credentials := map[string][2]string{
+	for name, who := range map[string][2]string{
 		"kubelet": {"system:node:" + c.nodeName(i), "system:nodes"},
 		"proxy":   {"system:kube-proxy", "system:node-proxier"}, // the user has what a service proxy needs
-	}
-	url := "https://" + net.JoinHostPort(c.apiAddress().String(), strconv.Itoa(c.Port))
-	for name, who := range credentials {
-		pair := filepath.Join(dir, name)
-		if err := ca.issue(pair, client(who[0], who[1])); err != nil {
-			return "", err
-		}
-		if err := c.writeKubeconfigOf(pair, url, pair+".kubeconfig"); err != nil {
+	} {
+		if _, err := c.credential(filepath.Join(dir, name), who[0], who[1]); err != nil {
 			return "", err
 		}
 	}
@@ -80,6 +61,19 @@ func (c *cluster) nodeFiles(i int) (dir string, err error) {
 		return "", err
 	}
 	return dir, os.WriteFile(filepath.Join(dir, "ca.crt"), pem, 0o600)
+}
+
+// credential makes a user's certificate and, beside it, a kubeconfig for programs in the internet.
+func (c *cluster) credential(pair, user, group string) (kubeconfig string, err error) {
+	ca, err := loadCA()
+	if err != nil {
+		return "", err
+	}
+	if err := ca.issue(pair, client(user, group)); err != nil {
+		return "", err
+	}
+	kubeconfig = pair + ".kubeconfig"
+	return kubeconfig, c.writeKubeconfigOf(pair, "https://"+net.JoinHostPort(c.apiAddress().String(), strconv.Itoa(c.Port)), kubeconfig)
 }
 
 // runNode runs the i-th node until ctx ends.

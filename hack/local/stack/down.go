@@ -47,14 +47,17 @@ func (s *stack) down(context.Context) error {
 
 // label is what people call the process with this command line.
 func label(argv []string) string {
-	if name := flagValue(argv, "--name"); len(argv) > 1 && argv[1] != "serve" && name != "" {
-		return "member " + name
+	if len(argv) == 0 {
+		return "gone already"
 	}
-	if cluster := flagValue(argv, "--cluster"); cluster != "" {
-		return "agent of member " + cluster
+	switch program := filepath.Base(argv[0]); program {
+	case "member":
+		return "member " + flagValue(argv, "--name")
+	case "federation-lb":
+		return "load balancer " + flagValue(argv, "--name")
+	case "federation-agent":
+		return "agent of member " + flagValue(argv, "--cluster")
+	default:
+		return program
 	}
-	if len(argv) > 0 {
-		return filepath.Base(argv[0])
-	}
-	return "gone already"
 }
