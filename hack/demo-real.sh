@@ -96,7 +96,7 @@ outside dig +noall +answer "@$dns" "$host" A
 inside _output/bin/federation-lb trace --host "$host" --metrics-address "127.0.0.1:9${balancers[0]##*.}"
 
 say "6. Two clients send 100 requests a second each, each over a new connection: one by the global name, one by the load balancers. east-a is killed, all of it: control plane, nodes and pods"
-visit() { inside _output/bin/visitor --dns $dns:53 --name "$1" >"$2" && touch "$2.over"; }
+visit() { inside _output/bin/visitor --dns $dns:53 --patience 2s --name "$1" >"$2" && touch "$2.over"; }
 exec {visitor}> >(tee >(visit "$name" "$work/direct") | visit "$host" "$work/balanced")
 visitor_pid=$!
 echo "three clusters" >&"$visitor"
