@@ -1,8 +1,10 @@
 package forward
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 )
@@ -50,5 +52,51 @@ func TestServe(t *testing.T) {
 	outside.Close()
 	if n, err := io.Copy(io.Discard, dial(t, inside)); n != 0 || err != nil {
 		t.Errorf("where nobody listens, the client gets %d bytes, %v", n, err)
+	}
+}
+
+// What a SilentProxy drops, nobody is told of; connections that are made afterwards are carried.
+func TestSilentProxy(t *testing.T) {
+	outside := listen(t)
+	p := NewSilentProxy(listen(t), outside.Addr().String())
+	connect := func() (client, server net.Conn) {
+		client = dial(t, p)
+		server, err := outside.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Close() })
+		return client, server
+	}
+	passes := func(from, to net.Conn) bool {
+		got := make([]byte, 4)
+		_ = to.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_, _ = io.WriteString(from, "word")
+		_, err := io.ReadFull(to, got)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a side is told: %v", err)
+		}
+		return err == nil
+	}
+	client, server := connect()
+	for _, drop := range []struct{ there, back bool }{{false, false}, {true, false}, {false, false}, {true, true}} {
+		p.Drop(drop.there, drop.back)
+		if got := passes(client, server); got != !drop.there {
+			t.Errorf("%+v: what goes there passes: %t", drop, got)
+		}
+		if got := passes(server, client); got != !drop.back {
+			t.Errorf("%+v: what comes back passes: %t", drop, got)
+		}
+		if drop.there {
+			p.Drop(false, false)
+			if passes(client, server) {
+				t.Error("a connection that lost something goes on")
+			}
+			client, server = connect()
+		}
+	}
+	client.Close()
+	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("when the client closes, the server gets %v", err)
 	}
 }
