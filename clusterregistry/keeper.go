@@ -98,7 +98,8 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// waitForNextCheck waits until it is time to check again: next after begin, or when woken, but not within healthCheckGap of begin.
+// waitForNextCheck waits until it is time to check again: next after begin, when woken, or when the agent of a lost cluster comes, but not within
+// healthCheckGap of begin.
 func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next time.Duration) {
 	timer := time.NewTimer(time.Until(begin.Add(next)))
 	defer timer.Stop()
@@ -107,6 +108,7 @@ func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next tim
 		return
 	case <-timer.C:
 	case <-k.wake:
+	case <-k.agentComes():
 	}
 	if left := time.Until(begin.Add(healthCheckGap)); left > 0 {
 		select {
@@ -114,6 +116,14 @@ func (k *keeper) waitForNextCheck(ctx context.Context, begin time.Time, next tim
 		case <-time.After(left):
 		}
 	}
+}
+
+// agentComes returns what is closed when the agent of a cluster that is lost connects; nil for others.
+func (k *keeper) agentComes() <-chan struct{} {
+	if k.state.Failures == 0 || !k.cluster.known.IsPull() || k.registry.options.Tunnel == nil {
+		return nil
+	}
+	return k.registry.options.Tunnel.Came(k.cluster.known.UID)
 }
 
 // refresh brings the Cluster up to date, and returns false when it is gone.

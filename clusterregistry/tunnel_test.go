@@ -25,6 +25,11 @@ const uidOfEast types.UID = "uid-of-east"
 
 // runAgent runs the agent of a member until the test ends, or what it returns is called.
 func runAgent(t *testing.T, hub *tunnel.Hub, m *fakeMember) (stop func()) {
+	return runAgentBy(t, hub, m, func(address string) string { return address }, nil)
+}
+
+// runAgentBy is runAgent by an address that leads to that of the hub, with what observes its tries to connect.
+func runAgentBy(t *testing.T, hub *tunnel.Hub, m *fakeMember, way func(address string) string, observe func(string, error)) (stop func()) {
 	front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hub.Park(w, r, uidOfEast) }))
 	t.Cleanup(front.Close)
 	handler, err := tunnel.NewForwarder(&rest.Config{Host: m.URL, BearerToken: "good", TLSClientConfig: rest.TLSClientConfig{CAData: m.ca()}}, nil)
@@ -37,7 +42,7 @@ func runAgent(t *testing.T, hub *tunnel.Hub, m *fakeMember) (stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- tunnel.RunAgent(ctx, tunnel.AgentOptions{
-			Servers: []string{front.URL}, Cluster: "east", Version: "v1", Handler: handler,
+			Servers: []string{"https://" + way(front.Listener.Addr().String())}, Cluster: "east", Version: "v1", Handler: handler, Observe: observe,
 			TLS: func() (*tls.Config, error) { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil },
 		})
 	}()
@@ -51,16 +56,22 @@ func runAgent(t *testing.T, hub *tunnel.Hub, m *fakeMember) (stop func()) {
 	return stop
 }
 
+// createPulled creates the Cluster of a member whose agent connects.
+func (f *fleet) createPulled() {
+	f.t.Helper()
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east", "uid": string(uidOfEast)}, "spec": map[string]any{"connection": "Pull"},
+	}}
+	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Create(f.t.Context(), cluster, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // A member whose agent connects to us is used as any other, without an address or a credential of it, and is lost when its agent is.
 func TestAMemberWithAnAgent(t *testing.T) {
 	hub, east := tunnel.NewHub("process-1"), newFakeMember(t)
 	f := newFleetWith(t, func(o *Options) { o.Tunnel = hub })
-	cluster := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east", "uid": string(uidOfEast)}, "spec": map[string]any{"connection": "Pull"},
-	}}
-	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	f.createPulled()
 	connected := func(status corev1.ConditionStatus) {
 		t.Helper()
 		f.eventually("AgentConnected "+string(status), func() bool {
@@ -87,11 +98,6 @@ func TestAMemberWithAnAgent(t *testing.T) {
 // A process that takes no agents says so.
 func TestAMemberWithAnAgentElsewhere(t *testing.T) {
 	f := newFleetWith(t, func(*Options) {})
-	cluster := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east", "uid": string(uidOfEast)}, "spec": map[string]any{"connection": "Pull"},
-	}}
-	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	f.createPulled()
 	f.eventuallyReady("east", "ClusterMisconfigured")
 }

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -24,12 +23,28 @@ import (
 const (
 	// DefaultReady is how many connections an agent keeps ready at each process of the federation.
 	DefaultReady = 2
-	// connectTimeout bounds one try to connect: a path that comes back is found again soon.
-	connectTimeout = 2 * time.Second
+	// connectTimeout bounds one try to connect.
+	connectTimeout = 3 * time.Second
+	// connectRetry is about how long to wait for a try until another one begins beside it: a path that comes back is found again soon, and yet a slow
+	// federation is waited for.
+	connectRetry = time.Second
 	// pause is how long to wait after a failure, at least half of it and at most one and a half times: agents do not come all at once.
 	pause = time.Second
-	// defaultQuiet is that of AgentOptions: the federation checks the health of a member more often than that.
-	defaultQuiet = 20 * time.Second
+	// defaultQuiet is that of AgentOptions: the federation checks the health of a member each second.
+	defaultQuiet = 2500 * time.Millisecond
+	// mostDoubts is how often Quiet is doubled at most.
+	mostDoubts = 5
+	// pingAfter is for how many times Quiet a used connection of HTTP/2 may be silent until it is asked whether the federation is there, and how long that may take.
+	pingAfter = 12
+	// idleTimeout is how long a used connection of HTTP/1.1 may wait for the next request. The federation ends it sooner.
+	idleTimeout = 3 * time.Minute
+)
+
+var (
+	// errNoAnswer is that of a try to connect that was given up.
+	errNoAnswer = fmt.Errorf("no answer within %v", connectTimeout)
+	// errLate is said of one beside which another begins.
+	errLate = fmt.Errorf("no answer within %v", connectRetry)
 )
 
 // AgentOptions configure an agent.
@@ -44,8 +59,9 @@ type AgentOptions struct {
 	Handler http.Handler
 	// Ready is how many connections are kept ready at each server. 0: DefaultReady.
 	Ready int
-	// Quiet is how long a server may say nothing at all on any connection until those that are ready are replaced: something on the way, as a proxy, may
-	// have forgotten them without a word, and answers the kernel's keep-alives itself. 0: 20 seconds.
+	// Quiet is how long a server may say nothing at all on any connection until those that are ready are in doubt: something on the way, as a proxy, may
+	// have forgotten them without a word, and answers the kernel's keep-alives itself. Others are made then, and replace them when they are there; a server
+	// that is only slow loses nothing, and is given twice the time each time until it says something. 0: 2.5 seconds.
 	Quiet time.Duration
 	// Version is what the agent says that it is.
 	Version string
@@ -73,17 +89,15 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 		return errors.New("servers: at least one is needed")
 	}
 	a := &agent{AgentOptions: o, accepted: make(chan net.Conn)}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: o.Handler, Protocols: protocols, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := a.httpServer(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, s := range o.Servers {
-		heard := &lastHeard{}
+	for _, url := range o.Servers {
+		s := newServer(url)
+		wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { s.watch(ctx, o.Quiet) }))
 		for range o.Ready {
-			wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { a.keepReady(ctx, s, heard) }))
+			wg.Go(supervisor.Kept(ctx, "tunnel", func(ctx context.Context) { a.keepReady(ctx, s) }))
 		}
 	}
 	end := context.AfterFunc(ctx, func() { _ = server.Close() }) // all connections end
@@ -102,25 +116,31 @@ type agent struct {
 	accepted chan net.Conn
 }
 
-// keepReady keeps one connection ready at a server until ctx is done. heard is when the server said something the last time, on any connection.
-func (a *agent) keepReady(ctx context.Context, server string, heard *lastHeard) {
-	var last string // what was logged
+// httpServer serves what comes on the connections. It ends those that were used on which the federation is not found any more.
+func (a *agent) httpServer(ctx context.Context) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: a.Handler, Protocols: protocols, BaseContext: func(net.Listener) context.Context { return ctx },
+		IdleTimeout: idleTimeout, HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter * a.Quiet, PingTimeout: pingAfter * a.Quiet},
+	}
+}
+
+// keepReady keeps one connection ready at a server until ctx is done.
+func (a *agent) keepReady(ctx context.Context, s *server) {
+	var doubtful *agentConn // ready as far as we know
+	said := ""
 	for ctx.Err() == nil {
-		conn, err := a.connect(ctx, server, heard)
-		if a.Observe != nil && ctx.Err() == nil {
-			a.Observe(server, err)
+		conn, err := a.connectSoon(ctx, s, func(err error) { a.say(ctx, s, err, &said) })
+		if doubtful != nil && answered(err) {
+			doubtful.closeUnlessUsed()
+			doubtful = nil
 		}
+		a.say(ctx, s, err, &said)
 		if err != nil {
-			if ctx.Err() == nil && err.Error() != last {
-				last = err.Error()
-				klog.FromContext(ctx).Error(err, "Cannot connect to the federation; will go on trying", "server", server)
-			}
 			waitBeforeRetry(ctx)
 			continue
-		}
-		if last != "" {
-			last = ""
-			klog.FromContext(ctx).Info("Connected to the federation again", "server", server)
 		}
 		select {
 		case a.accepted <- conn:
@@ -128,38 +148,81 @@ func (a *agent) keepReady(ctx context.Context, server string, heard *lastHeard) 
 			_ = conn.Close() // nobody serves it
 			return
 		}
-		conn.waitUntilTaken(ctx, a.Quiet)
-	}
-}
-
-// waitUntilTaken waits until the federation uses a connection, or it is closed and some time has passed; a silent one is closed.
-func (c *agentConn) waitUntilTaken(ctx context.Context, quiet time.Duration) {
-	look := time.NewTicker(quiet / 4)
-	defer look.Stop()
-	for {
-		select {
-		case <-c.used:
-			return
-		case <-c.closed:
-			waitBeforeRetry(ctx)
-			return
-		case <-ctx.Done():
-			return
-		case <-look.C:
-			if c.heard.isQuiet(quiet) {
-				_ = c.Close() // nobody uses it
-			}
+		if conn.waitUntilReplaced(ctx) {
+			doubtful = conn
 		}
 	}
 }
 
-// lastHeard is when a server said something the last time.
-type lastHeard struct{ at atomic.Int64 }
+// waitUntilReplaced waits until a connection that is ready needs one in its place: it is used, was closed a while ago, or the server is in doubt, which it reports.
+func (c *agentConn) waitUntilReplaced(ctx context.Context) (doubtful bool) {
+	doubted := c.server.wait()
+	defer c.server.waiting.Add(-1)
+	select {
+	case <-c.used:
+	case <-c.closed:
+		waitBeforeRetry(ctx)
+	case <-doubted:
+		return true
+	case <-ctx.Done():
+	}
+	return false
+}
 
-func (h *lastHeard) now() { h.at.Store(time.Now().UnixNano()) }
+// say tells the observer how a try to connect went, and logs it unless it is what was said before.
+func (a *agent) say(ctx context.Context, s *server, err error, before *string) {
+	if ctx.Err() != nil {
+		return
+	}
+	if a.Observe != nil {
+		a.Observe(s.url, err)
+	}
+	switch {
+	case err == nil && *before != "":
+		*before = ""
+		klog.FromContext(ctx).Info("Connected to the federation again", "server", s.url)
+	case err != nil && err.Error() != *before:
+		*before = err.Error()
+		klog.FromContext(ctx).Error(err, "Cannot connect to the federation; will go on trying", "server", s.url)
+	}
+}
 
-func (h *lastHeard) isQuiet(after time.Duration) bool {
-	return time.Since(time.Unix(0, h.at.Load())) > after
+// connectSoon connects to a server. As long as one try has no answer, others begin beside it, and late is told; the first that has one counts.
+func (a *agent) connectSoon(ctx context.Context, s *server, late func(error)) (*agentConn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the other tries end
+	type outcome struct {
+		conn *agentConn
+		err  error
+	}
+	outcomes := make(chan outcome)
+	begin := func() {
+		go func() {
+			var conn *agentConn
+			err := supervisor.Protect(ctx, "tunnel", func() (err error) { conn, err = a.connect(ctx, s); return err })
+			select {
+			case outcomes <- outcome{conn, err}:
+			case <-ctx.Done():
+				if conn != nil {
+					_ = conn.Close() // another one was first
+				}
+			}
+		}()
+	}
+	begin()
+	for {
+		select {
+		case o := <-outcomes:
+			if !errors.Is(o.err, errNoAnswer) {
+				return o.conn, o.err
+			}
+		case <-time.After(connectRetry*4/5 + rand.N(connectRetry*2/5)):
+			late(errLate)
+			begin()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // waitBeforeRetry waits some time around pause.
@@ -171,10 +234,10 @@ func waitBeforeRetry(ctx context.Context) {
 }
 
 // connect connects to a server, and returns the connection when the server has taken it.
-func (a *agent) connect(ctx context.Context, server string, heard *lastHeard) (*agentConn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, fmt.Errorf("no answer within %v", connectTimeout))
+func (a *agent) connect(ctx context.Context, s *server) (*agentConn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, errNoAnswer)
 	defer cancel()
-	u, err := url.Parse(server)
+	u, err := url.Parse(s.url)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +249,9 @@ func (a *agent) connect(ctx context.Context, server string, heard *lastHeard) (*
 	config.ServerName, config.NextProtos = cmp.Or(config.ServerName, u.Hostname()), []string{"http/1.1"}
 	raw, err := dialThroughProxy(ctx, u)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return nil, err
 	}
 	end := context.AfterFunc(ctx, func() { _ = raw.Close() }) // whoever waits on it sees that
@@ -202,8 +268,8 @@ func (a *agent) connect(ctx context.Context, server string, heard *lastHeard) (*
 		return nil, err
 	}
 	keepAlive(raw)
-	heard.now()
-	return &agentConn{Conn: conn, read: read, heard: heard, used: make(chan struct{}), closed: make(chan struct{})}, nil
+	s.connected()
+	return &agentConn{Conn: conn, read: read, server: s, used: make(chan struct{}), closed: make(chan struct{})}, nil
 }
 
 // upgrade asks the server to take the connection. What it returns has what the server sent since.
@@ -229,7 +295,7 @@ func (a *agent) upgrade(ctx context.Context, conn *tls.Conn, server *url.URL) (*
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		defer func() { _ = answer.Body.Close() }() // the connection ends
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return nil, fmt.Errorf("%s: %s", answer.Status, said)
+		return nil, refusal(fmt.Sprintf("%s: %s", answer.Status, said))
 	}
 	return read, nil
 }
@@ -287,7 +353,7 @@ func askProxy(ctx context.Context, conn net.Conn, through *url.URL, address stri
 type agentConn struct {
 	net.Conn
 	read   *bufio.Reader
-	heard  *lastHeard
+	server *server
 	first  sync.Once
 	used   chan struct{}
 	last   sync.Once
@@ -298,7 +364,7 @@ type agentConn struct {
 func (c *agentConn) Read(b []byte) (int, error) {
 	n, err := c.read.Read(b)
 	if n > 0 {
-		c.heard.now()
+		c.server.said()
 		c.first.Do(func() { close(c.used) })
 	}
 	return n, err
@@ -309,6 +375,24 @@ func (c *agentConn) Close() error {
 	c.last.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
+
+// closeUnlessUsed closes a connection that the federation has not used.
+func (c *agentConn) closeUnlessUsed() {
+	select {
+	case <-c.used:
+	default:
+		_ = c.Close() // nobody uses it
+	}
+}
+
+// refusal is what a federation answers that does not take a connection.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+// answered reports whether the federation answered a try to connect.
+func answered(err error) bool { return err == nil || errors.As(err, new(refusal)) }
 
 // listener hands the connections of an agent to an http.Server.
 type listener struct {

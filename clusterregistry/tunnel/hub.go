@@ -57,6 +57,7 @@ type member struct {
 	came    chan struct{} // closed when one comes
 	last    time.Time     // when one was there the last time
 	used    int           // connections that were taken and have not been closed
+	heard   atomic.Int64  // when something came on any of them, or one came, in nanoseconds since the epoch
 	version string        // of the agent that connected last
 }
 
@@ -74,10 +75,13 @@ func (h *Hub) Agent(cluster types.UID) (version string, connected bool) {
 	return m.version, true
 }
 
-// connected reports whether the agent has connections, or replaces those that were taken.
+// connected reports whether the agent has connections, or replaces those that were taken. Where nothing comes on those any more, they say nothing about it.
 func (m *member) connected() bool {
-	return len(m.ready) > 0 || m.used > 0 || time.Since(m.last) < refill
+	inUse := m.used > 0 && time.Since(time.Unix(0, m.heard.Load())) < patience
+	return len(m.ready) > 0 || inUse || time.Since(m.last) < refill
 }
+
+func (m *member) hears() { m.heard.Store(time.Now().UnixNano()) }
 
 // Park answers the request of an agent that has been authenticated as that of the Cluster with a UID, and keeps its connection until it is dialled. It
 // returns at once.
@@ -150,16 +154,33 @@ func (h *Hub) add(cluster types.UID, conn net.Conn, version string) bool {
 		return false
 	}
 	if m == nil {
-		m = &member{came: make(chan struct{})}
-		h.members[cluster] = m
+		m = h.addMember(cluster)
 	}
 	m.ready, m.last, m.version = append(m.ready, c), time.Now(), version
+	m.hears()
 	close(m.came)
 	m.came = make(chan struct{})
 	go func() {
 		_ = supervisor.Protect(context.Background(), "tunnel", func() error { h.watch(cluster, c); return nil }) // it is logged and counted
 	}()
 	return true
+}
+
+func (h *Hub) addMember(cluster types.UID) *member {
+	m := &member{came: make(chan struct{})}
+	h.members[cluster] = m
+	return m
+}
+
+// Came returns what is closed when the next connection of a Cluster comes, unless the Cluster leaves before.
+func (h *Hub) Came(cluster types.UID) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.members[cluster]
+	if m == nil {
+		m = h.addMember(cluster)
+	}
+	return m.came
 }
 
 // readyConn is a connection that nobody uses yet.
@@ -231,7 +252,7 @@ func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 		return ready.Conn
 	}
 	m.used++
-	c := &usedConn{Conn: ready.Conn}
+	c := &usedConn{Conn: ready.Conn, heard: m.hears}
 	c.closed = sync.OnceFunc(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -252,6 +273,7 @@ func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 type usedConn struct {
 	net.Conn
 	answered atomic.Bool
+	heard    func()
 	closed   func()
 }
 
@@ -260,6 +282,7 @@ func (c *usedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.answered.Store(true)
+		c.heard()
 	}
 	return n, err
 }

@@ -223,10 +223,9 @@ func TestTunnelWatch(t *testing.T) {
 	}
 }
 
-// A connection can be upgraded, as for exec.
-func TestTunnelUpgrade(t *testing.T) {
-	f := newFederation(t, "")
-	startAgent(t, f, newAPI(t), nil)
+// session begins what sends back all that comes, over an upgraded connection, as exec does.
+func (f *federation) session(t *testing.T) io.ReadWriteCloser {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://member/echo", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -237,20 +236,33 @@ func TestTunnelUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	stream, ok := answer.Body.(io.ReadWriter)
+	t.Cleanup(func() { _ = answer.Body.Close() }) // the test is over for it
+	stream, ok := answer.Body.(io.ReadWriteCloser)
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
 		t.Fatal(answer.Status)
 	}
-	for _, word := range []string{"one\n", "two\n"} {
-		back := make([]byte, len(word))
-		if _, err := io.WriteString(stream, word); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(stream, back); err != nil || string(back) != word {
-			t.Fatalf("%q came back as %q: %v", word, back, err)
-		}
+	return stream
+}
+
+// echo fails unless a session sends a word back.
+func echo(t *testing.T, session io.ReadWriter, word string) {
+	t.Helper()
+	back := make([]byte, len(word))
+	if _, err := io.WriteString(session, word); err != nil {
+		t.Fatal(err)
 	}
+	if _, err := io.ReadFull(session, back); err != nil || string(back) != word {
+		t.Fatalf("%q came back as %q: %v", word, back, err)
+	}
+}
+
+// A connection can be upgraded, as for exec.
+func TestTunnelUpgrade(t *testing.T) {
+	f := newFederation(t, "")
+	startAgent(t, f, newAPI(t), nil)
+	session := f.session(t)
+	echo(t, session, "one\n")
+	echo(t, session, "two\n")
 }
 
 // Many connections at once are all served, though only some are ready.
