@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	if len(o.Servers) == 0 {
 		return errors.New("servers: at least one is needed")
 	}
-	a := &agent{AgentOptions: o, accepted: make(chan net.Conn)}
+	a := &agent{AgentOptions: o, id: crand.Text(), accepted: make(chan net.Conn)}
 	server := a.httpServer(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,6 +114,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 
 type agent struct {
 	AgentOptions
+	id       string // no other has it
 	accepted chan net.Conn
 }
 
@@ -284,6 +286,7 @@ func (a *agent) upgrade(ctx context.Context, conn *tls.Conn, server *url.URL) (*
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", Protocol)
 	r.Header.Set(VersionHeader, a.Version)
+	r.Header.Set(AgentHeader, a.id)
 	if err := r.Write(conn); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,8 @@ const (
 	ProcessHeader = "Federation-Process"
 	// VersionHeader says, in the request of an agent, which version of the federation it is from.
 	VersionHeader = "Federation-Version"
+	// AgentHeader says there which of the cluster's agents it is.
+	AgentHeader = "Federation-Agent"
 )
 
 // MostReady is how many connections of one member may be ready: more are refused.
@@ -36,8 +39,8 @@ const (
 	patience = 10 * time.Second
 	// maxIdle is how long a connection is kept ready at most, and half of it at least: its agent then connects, and is authenticated, again.
 	maxIdle = time.Hour
-	// maxVersion bounds what an agent says of itself.
-	maxVersion = 64
+	// maxSaid bounds each thing that an agent says of itself.
+	maxSaid = 64
 )
 
 // ErrNoAgent means that no agent of a member is connected to this process.
@@ -114,8 +117,11 @@ func (h *Hub) Park(w http.ResponseWriter, r *http.Request, cluster types.UID) {
 		return
 	}
 	keepAlive(conn)
-	version := r.Header.Get(VersionHeader)
-	if !h.add(cluster, conn, version[:min(len(version), maxVersion)]) {
+	said := func(header string) string {
+		value := r.Header.Get(header)
+		return value[:min(len(value), maxSaid)]
+	}
+	if !h.add(cluster, conn, said(AgentHeader), said(VersionHeader)) {
 		_ = conn.Close() // others came meanwhile
 	}
 }
@@ -144,8 +150,8 @@ func (h *Hub) count(cluster types.UID) int {
 }
 
 // add makes a connection ready, unless there are enough.
-func (h *Hub) add(cluster types.UID, conn net.Conn, version string) bool {
-	c := &readyConn{Conn: conn, since: time.Now(), done: make(chan struct{})}
+func (h *Hub) add(cluster types.UID, conn net.Conn, agent, version string) bool {
+	c := &readyConn{Conn: conn, agent: agent, since: time.Now(), done: make(chan struct{})}
 	_ = c.SetReadDeadline(time.Now().Add(maxIdle/2 + rand.N(maxIdle/2))) // an error means that it has ended, which watch finds
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,10 +192,12 @@ func (h *Hub) Came(cluster types.UID) <-chan struct{} {
 // readyConn is a connection that nobody uses yet.
 type readyConn struct {
 	net.Conn
-	since time.Time
-	taken atomic.Bool
-	done  chan struct{} // closed when watch no longer reads
-	gone  bool          // it ended, was ready for long, or the agent said something unasked
+	agent    string // which of the cluster's it is of
+	since    time.Time
+	doubtful bool // its agent has not answered since it is ready
+	taken    atomic.Bool
+	done     chan struct{} // closed when watch no longer reads
+	gone     bool          // it ended, was ready for long, or the agent said something unasked
 }
 
 // watch waits until a connection ends, has been ready for long, or is taken, which sets a deadline in the past.
@@ -207,12 +215,7 @@ func (h *Hub) remove(cluster types.UID, c *readyConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m := h.members[cluster]; m != nil {
-		for i := range m.ready {
-			if m.ready[i] == c {
-				m.ready = append(m.ready[:i], m.ready[i+1:]...)
-				return
-			}
-		}
+		m.ready = slices.DeleteFunc(m.ready, func(other *readyConn) bool { return other == c })
 	}
 }
 
@@ -242,8 +245,8 @@ func (h *Hub) Dial(ctx context.Context, cluster types.UID) (net.Conn, error) {
 	}
 }
 
-// countUsed returns a connection that counts as in use until it is closed. If nothing has come on it until then, those that were ready before it are ended,
-// too: the path was cut, or the agent hangs.
+// countUsed returns a connection that counts as in use until it is closed. If nothing came any more on it by then, those of the same agent that were ready
+// before are in doubt: the path was cut, or the agent hangs. If nothing came at all, those that were ready before it are ended.
 func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,12 +260,14 @@ func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		m.used--
-		if c.answered.Load() {
-			return
-		}
+		wrote, read := c.wrote.Load(), c.read.Load()
 		for _, other := range m.ready {
-			if other.since.Before(ready.since) {
+			switch {
+			case other.agent != ready.agent: // a cluster's other agents may be well
+			case read == 0 && other.since.Before(ready.since):
 				_ = other.Close() // watch removes it
+			case read < wrote && other.since.UnixNano() < wrote:
+				other.doubtful = true
 			}
 		}
 	})
@@ -272,19 +277,25 @@ func (h *Hub) countUsed(cluster types.UID, ready *readyConn) net.Conn {
 // usedConn is a connection that was taken.
 type usedConn struct {
 	net.Conn
-	answered atomic.Bool
-	heard    func()
-	closed   func()
+	wrote, read atomic.Int64 // when something was sent and came the last time, in nanoseconds since the epoch
+	heard       func()
+	closed      func()
 }
 
 // Read implements net.Conn.
 func (c *usedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.answered.Store(true)
+		c.read.Store(time.Now().UnixNano())
 		c.heard()
 	}
 	return n, err
+}
+
+// Write implements net.Conn.
+func (c *usedConn) Write(b []byte) (int, error) {
+	c.wrote.Store(time.Now().UnixNano())
+	return c.Conn.Write(b)
 }
 
 // Close implements net.Conn.
@@ -293,8 +304,8 @@ func (c *usedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// take returns the newest connection: after the path was cut, older ones may be dead without our knowing. Where there is none but the agent is connected,
-// it returns what is closed when one comes; else nothing.
+// take returns the newest connection that is not in doubt, or else the newest: after the path was cut, older ones may be dead without our knowing. Where there
+// is none but the agent is connected, it returns what is closed when one comes; else nothing.
 func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -305,9 +316,14 @@ func (h *Hub) take(cluster types.UID) (*readyConn, <-chan struct{}) {
 	case len(m.ready) == 0:
 		return nil, m.came
 	}
-	last := len(m.ready) - 1
-	c := m.ready[last]
-	m.ready, m.last = m.ready[:last], time.Now()
+	i := len(m.ready) - 1
+	for j, c := range m.ready {
+		if !c.doubtful {
+			i = j
+		}
+	}
+	c := m.ready[i]
+	m.ready, m.last = slices.Delete(m.ready, i, i+1), time.Now()
 	return c, nil
 }
 

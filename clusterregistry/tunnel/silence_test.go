@@ -3,6 +3,7 @@ package tunnel
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -137,5 +138,47 @@ func TestHubWithoutAgentButASessionThatHangs(t *testing.T) {
 	}
 	if _, connected := f.hub.Agent(cluster); connected {
 		t.Error("the agent counts as connected")
+	}
+}
+
+// A connection on which nothing comes any more has its agent in doubt: the next one is of another agent of the cluster, as long as that has any.
+func TestHubPrefersTheOtherAgent(t *testing.T) {
+	f := newFederation(t, "")
+	api := newAPI(t)
+	startAgent(t, f, api, nil)
+	until(t, "the first agent is ready", func() bool { return f.hub.count(cluster) == 2 })
+	startAgent(t, f, api, nil)
+	until(t, "both agents are ready", func() bool { return f.hub.count(cluster) == 4 })
+	newest := func() (agent string) {
+		f.hub.mu.Lock()
+		defer f.hub.mu.Unlock()
+		ready := f.hub.members[cluster].ready
+		return ready[len(ready)-1].agent
+	}
+	second := newest()
+	used, err := f.hub.Dial(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(used, "GET / HTTP/1.1\r\nHost: member\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := used.Read(make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "another one is ready in its place", func() bool { return f.hub.count(cluster) == 4 })
+	if newest() != second {
+		t.Fatal("the newest connection is not of the agent that was used")
+	}
+	if _, err := io.WriteString(used, "GET"); err != nil { // to which there is no answer
+		t.Fatal(err)
+	}
+	_ = used.Close()
+	for i, want := range []bool{false, false, true, true} {
+		c, _ := f.hub.take(cluster)
+		if c == nil || (c.agent == second) != want {
+			t.Fatalf("connection %d is %+v, of the agent in doubt: want %t", i, c, want)
+		}
+		defer c.Close()
 	}
 }
