@@ -105,7 +105,7 @@ e2e-kubectl: build build-real ## kubectl exec, cp, attach, port-forward and logs
 	@hack/install-tools.sh real
 	@hack/e2e-kubectl.sh
 
-e2e-systemd: build ## the units of hack/manifests under a real systemd, with all their sandbox options: a minute, as root
+e2e-systemd: build ## the units of hack/manifests and the Debian packages under a real systemd, with all their sandbox options: two minutes, as root
 	@hack/e2e-systemd.sh
 
 e2e-lb: build ## what clients of federation-lb see when clusters and load balancers die: no GET may fail; three minutes, as root

@@ -3,12 +3,15 @@
 # installed by the commands at its head. The federation joins a member, its objects go there, names are answered on port 53; killed it comes back, asked it ends within
 # seconds and with 0; a load balancer is replaced without a failed request; no system call that they need is refused.
 #
+# Then the Debian packages of a release, by apt: they start nothing; what the site started, an upgrade restarts, but no load balancer; a removal ends what runs, and a purge
+# leaves the data.
+#
 # systemd boots as process 1 of namespaces of its own, on an overlay of this machine's files that is gone afterwards. Where that cannot be, it says why, and exits with 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source hack/wait.sh
 export PATH=$PWD/_output/bin:$PATH:/usr/sbin
-systemd=/lib/systemd/systemd group=federation-systemd-$$ pid='' machine=''
+systemd=/lib/systemd/systemd group=federation-systemd-$$ pid='' machine='' made=''
 
 skip() { echo "skipped: $*"; exit 0; }
 fail() {
@@ -106,6 +109,65 @@ confined() {
   [ "$(property "$1" MemoryMax)" != infinity ] || fail "$1: its memory is not limited"
 }
 
+# packages VERSION: makes the packages of this tree's programs.
+packages() {
+  local programs
+  programs=$(mktemp -d)
+  ln -s "$bin"/{federation,federation-dns,federation-lb,kubectl-federation} "$PWD/LICENSE" "$programs"
+  mkdir -p "$made"
+  hack/deb.sh "$made" "$1" "$(dpkg --print-architecture)" "$programs"
+  rm -r "$programs"
+}
+
+# apt VERB PACKAGE...: without questions.
+apt() { inside env DEBIAN_FRONTEND=noninteractive apt-get --quiet --quiet --yes -o APT::Sandbox::User=root "$@" >"$machine/apt" 2>&1 || fail "apt-get $*: $(<"$machine/apt")"; }
+
+# state UNIT: as active/enabled.
+state() { echo "$(inside systemctl is-active "$1" || true)/$(inside systemctl is-enabled "$1" 2>/dev/null || true)"; }
+is() { [ "$(state "$1")" = "$2" ] || fail "$1 is $(state "$1"), not $2, $3"; }
+
+# as_packages: the packages on a machine that has nothing of ours, but credentials.
+as_packages() {
+  local unit units=(federation federation-dns federation-lb@9154)
+  local -A before
+  sh_inside "rm -rf /usr/local/bin/federation* /etc/systemd/system/federation* /etc/systemd/system/*.wants/federation* /etc/default/federation* /var/lib/federation; userdel federation; systemctl daemon-reload"
+  apt install "$made"/*_0.1.0_*.deb
+  for unit in federation federation-apiserver federation-controllers federation-dns; do is $unit inactive/disabled "after the installation"; done
+  sh_inside "echo 'FEDERATION_FLAGS=\"--name prod --dns-zone example.com --dns-bind-address 127.0.0.1:53\"' >/etc/default/federation
+echo 'FEDERATION_DNS_FLAGS=\"--zone example.com --listen 127.0.0.2:53 --name-server-ips 192.0.2.53\"' >/etc/default/federation-dns
+$lb_flags >/etc/default/federation-lb"
+  inside systemctl enable --quiet --now federation
+  wait_for 60 "a federation that answers" answers
+  [ "$(inside stat -c %U:%a /var/lib/federation)" = federation:700 ] || fail "/var/lib/federation is $(inside stat -c %U:%a /var/lib/federation)"
+  credential dns.kubeconfig federation-system federation-dns
+  fed create clusterrolebinding federation-dns --clusterrole federation-dns --serviceaccount federation-system:federation-dns
+  credential lb.kubeconfig federation-load-balancers east
+  fed create configmap kept
+  inside systemctl enable --quiet --now "${units[@]:1}"
+  for unit in "${units[@]}"; do
+    confined "$unit" 0000000000000400
+    [[ $(inside readlink "/proc/$(property "$unit" MainPID)/exe") == /usr/bin/* ]] || fail "$unit does not run the package's program"
+    before[$unit]=$(property "$unit" MainPID)
+  done
+  apt install "$made"/*_0.1.1_*.deb
+  for unit in federation federation-dns; do
+    is $unit active/enabled "after an upgrade"
+    runs $unit "${before[$unit]}" || fail "an upgrade does not restart $unit"
+  done
+  runs federation-lb@9154 0 && ! runs federation-lb@9154 "${before[federation-lb@9154]}" || fail "an upgrade restarts the load balancer, or ends it"
+  wait_for 60 "a federation that answers after an upgrade" answers
+  fed get configmap kept >/dev/null
+  inside grep -q 'name prod' /etc/default/federation || fail "an upgrade changes /etc/default/federation"
+  apt remove federation federation-dns federation-lb
+  for unit in "${units[@]}"; do [[ $(state "$unit") != active/* ]] || fail "$unit runs after its removal"; done
+  [ -z "$(sh_inside "find /etc/systemd/system -name 'federation*'; pgrep -a federation || true")" ] || fail "a removal leaves something enabled, or running"
+  inside test -e /etc/default/federation || fail "a removal takes the site's flags away"
+  apt purge federation federation-dns federation-lb
+  ! inside test -e /etc/default/federation || fail "a purge leaves /etc/default/federation"
+  inside test -e /var/lib/federation/pki/ca.key || fail "a purge takes the keys away"
+  echo "the Debian packages start nothing, an upgrade restarts what runs but load balancers, and a purge leaves the data"
+}
+
 # ends UNIT: asked to.
 ends() {
   local began=$SECONDS
@@ -131,6 +193,7 @@ cleanup() {
     [ ! -d "$hierarchy/$group" ] || find "$hierarchy/$group" -depth -type d -exec rmdir {} + || true
   done
   [ -z "$machine" ] || { umount "$machine" 2>/dev/null || true; rmdir "$machine"; }
+  [ -z "$made" ] || rm -rf "$made"
 }
 
 [ "$(id -u)" = 0 ] || skip "that takes root"
@@ -138,8 +201,10 @@ cleanup() {
 go build -o _output/bin/ ./hack/lbclient
 kubectl=$(command -v kubectl)
 export bin=$PWD/_output/bin
+made=$PWD/_output/e2e-systemd
 machine=$(mktemp -d)
 trap cleanup EXIT
+! command -v dpkg-deb >/dev/null || for version in v0.1.0 v0.1.1; do packages $version; done
 mount -t tmpfs tmpfs "$machine"
 for hierarchy in $(hierarchies); do
   mkdir "$hierarchy/$group" || skip "no cgroup can be made in $hierarchy"
@@ -200,7 +265,8 @@ vip=$(member get service web -o jsonpath='{.status.loadBalancer.ingress[0].ip}')
 sh_inside "ip address add $vip/32 dev lo; ip address add 203.0.113.80/32 dev lo; nohup '$bin/lbclient' serve --address $vip:80 --name east-a >/run/serve.log 2>&1 </dev/null &"
 fed create ingress web --class federation --rule 'www.example.com/*=web:80'
 credential lb.kubeconfig federation-load-balancers east
-sh_inside "echo 'FEDERATION_LB_FLAGS=\"--region east --addresses 203.0.113.80 --http-bind-address 203.0.113.80:80 --https-bind-address 203.0.113.80:443 --local-targets $vip/32 --drain-delay 5s --drain-timeout 5s\"' >/etc/default/federation-lb"
+lb_flags="echo 'FEDERATION_LB_FLAGS=\"--region east --addresses 203.0.113.80 --http-bind-address 203.0.113.80:80 --https-bind-address 203.0.113.80:443 --local-targets $vip/32 --drain-delay 5s --drain-timeout 5s\"'"
+sh_inside "$lb_flags >/etc/default/federation-lb"
 head_says 1 || fail "the load balancer did not start"
 wait_for 60 "an answer through the load balancer" balanced
 confined federation-lb@9154 0000000000000400
@@ -218,6 +284,7 @@ cat "$machine/visits"
 grep -q ' 0 failed,' "$machine/visits" || fail "requests failed while a load balancer was replaced"
 [ "$(inside systemctl is-active federation-lb@9154 federation-lb@9155 | paste -sd' ')" = "inactive active" ] || fail "the load balancer was not replaced"
 for unit in federation-lb@9155 federation-dns federation-controllers federation-apiserver; do ends $unit; done
+if command -v dpkg-deb >/dev/null; then as_packages; else echo "skipped: the packages, that takes dpkg"; fi
 refused=$(inside journalctl --no-pager --grep 'operation not permitted|permission denied|read-only file system' -u 'federation*' -q || true)
 [ -z "$refused" ] || fail "something was refused: $refused"
 echo "federation runs under systemd in its sandbox, in one process and in three, with a load balancer that is replaced under load"
