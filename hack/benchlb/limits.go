@@ -58,7 +58,9 @@ func (b *bench) hosts(ctx context.Context, cert *certificate) (string, error) {
 }
 
 // first is a command whose process goes before others where cores are short: in life, the API server, clients and clusters are other machines.
-func first(c *exec.Cmd) *exec.Cmd { return exec.Command("nice", append([]string{"-n", "-10", c.Path}, c.Args[1:]...)...) }
+func first(c *exec.Cmd) *exec.Cmd {
+	return exec.Command("nice", append([]string{"-n", "-10", c.Path}, c.Args[1:]...)...)
+}
 
 // addHosts adds many hosts, of which all clusters have the backends.
 func (f *federation) addHosts(ctx context.Context) error {
