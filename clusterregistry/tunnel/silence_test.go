@@ -130,6 +130,7 @@ func TestHubWithoutAgentButASessionThatHangs(t *testing.T) {
 	f.hub.mu.Lock()
 	m := f.hub.members[cluster]
 	f.hub.mu.Unlock()
+	time.Sleep(refill) // one more may have been on its way when the agent ended
 	m.heard.Store(time.Now().Add(-patience).UnixNano())
 	time.Sleep(refill)
 	begin := time.Now()
