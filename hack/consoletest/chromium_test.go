@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -152,6 +153,13 @@ func (b *browser) metric(name string) float64 {
 	}
 	b.t.Fatalf("the browser does not say its %s", name)
 	return 0
+}
+
+// kept returns a metric of what stays once all is collected that nothing refers to any more.
+func (b *browser) kept(name string) float64 {
+	b.t.Helper()
+	must(b.t, called(b.chromium(), heapprofiler.CollectGarbage, cdp.Empty{}))
+	return b.metric(name)
 }
 
 // processes returns the browser's processes of a kind, or all, that which has worked most first: of the renderers the one that shows the page.

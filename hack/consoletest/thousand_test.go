@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/heapprofiler"
 	"golang.org/x/sync/errgroup"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -113,7 +111,7 @@ func (b *browser) changesThousand(f *fleet) {
 	group.SetLimit(16)
 	began, before, changes, minute := time.Now(), b.busy(), 0, 0
 	var last watchedPage
-	var first float64
+	var firstHeap, firstNodes float64
 	for end := began.Add(*eventsFor); time.Now().Before(end); changes++ {
 		c := member(changes%1000, 1000)
 		if (changes/1000+changes)%2 == 0 {
@@ -124,12 +122,13 @@ func (b *browser) changesThousand(f *fleet) {
 		if time.Since(began) > time.Duration(minute+1)*time.Minute {
 			minute++
 			last = b.noticed(last, main)
-			heap := b.heap()
+			heap, nodes := b.heap(), b.metric("Nodes")
 			if minute == 1 {
-				first = heap
+				firstHeap, firstNodes = heap, nodes
 			}
-			t.Logf("minute %d: heap of %.1f MB", minute, heap)
-			within(t, heap <= first*1.2, "heap, in MB", heap, first*1.2)
+			t.Logf("minute %d: heap of %.1f MB, %.0f nodes", minute, heap, nodes)
+			within(t, heap <= firstHeap*1.2, "heap, in MB", heap, firstHeap*1.2)
+			within(t, nodes <= firstNodes*1.05, "nodes", nodes, firstNodes*1.05)
 		}
 	}
 	must(t, group.Wait())
@@ -180,7 +179,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func (b *browser) heap() float64 {
 	b.t.Helper()
 	b.eval("longTasks.disconnect()", nil)
-	must(b.t, called(b.chromium(), heapprofiler.CollectGarbage, cdp.Empty{}))
+	size := b.kept("JSHeapUsedSize")
 	b.eval(`longTasks.observe({type: "longtask"})`, nil)
-	return b.metric("JSHeapUsedSize") / 1e6
+	return size / 1e6
 }
