@@ -146,7 +146,12 @@ export class Store {
 /** Waits ms, or until signal ends. */
 function sleep(ms, signal) {
   return new Promise((done) => {
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), done()), {once: true});
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
   });
 }
