@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 rooms=(./apiserver/apis/... ./apiserver/validation/... ./apiserver/admission/plan/... ./clusterregistry/health/... ./clusterregistry/isolation/... ./clusterregistry/capacity/room/...
-  ./scheduler/... ./dnsprovider ./dnsprovider/zonefile/... ./dnsprovider/dnssec/... ./nodeagent/ruleset/...)
+  ./scheduler/... ./dnsprovider ./dnsprovider/zonefile/... ./dnsprovider/dnssec/... ./nodeagent/ruleset/... ./apiserver/registry/views/canonical/...)
 for plan in controllers/*/plan; do rooms+=("./$plan/..."); done
 
 hack/verify-words.sh
