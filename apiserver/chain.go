@@ -47,7 +47,7 @@ func newChain(o options.CompletedOptions, front func(http.Handler) http.Handler)
 	generic.OpenAPIConfig.Info.Title = "Federation"
 	generic.OpenAPIV3Config.Info.Title = "Federation"
 	generic.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
-		return front(genericapiserver.DefaultBuildHandlerChain(explainReadOnly(handler), config))
+		return front(genericapiserver.DefaultBuildHandlerChain(explainReadOnly(views.WithFormats(handler)), config))
 	}
 	for _, r := range []schema.GroupVersionResource{v1beta1.ClustersResource, v1beta1.PoliciesResource, v1beta1.DNSNameGrantsResource, v1beta1.ReadinessResource, v1beta1.FailoverDrillsResource,
 		v1beta1.DrillSchedulesResource} {

@@ -29,12 +29,14 @@ type Limits struct {
 	Burst, Rate int64
 	// Held is the most that is kept of a member's objects: 512 MiB.
 	Held int64
+	// Unweighed has answers cost their length: they are passed on without decoding them, or who decodes one calls Weigh before. Errors are weighed.
+	Unweighed bool
 }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		Response: cmp.Or(l.Response, 128<<20), Open: cmp.Or(l.Open, 256<<20), Burst: cmp.Or(l.Burst, 64<<20), Rate: cmp.Or(l.Rate, 16<<20),
-		Held: cmp.Or(l.Held, 512<<20),
+		Held: cmp.Or(l.Held, 512<<20), Unweighed: l.Unweighed,
 	}
 }
 
@@ -203,7 +205,10 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	watch := query.Get("watch") == "true" || query.Get("watch") == "1"
 	counted := &body{ReadCloser: response.Body, meter: c.meter, watch: watch && response.StatusCode == http.StatusOK, failed: response.StatusCode >= http.StatusMultipleChoices}
-	counted.weigher = weigherFor(response, counted.watch)
+	if accepted := strings.Join(r.Header.Values("Accept"), ","); counted.failed || !c.meter.limits.Unweighed {
+		// as dynamic clients say it
+		counted.weigher = weigherFor(response.Header.Get("Content-Type"), accepted, accepted != k8sruntime.ContentTypeJSON, counted.watch, counted.failed)
+	}
 	if r.Method == http.MethodGet && !watch {
 		counted.list = c.meter.listOf(r, query)
 	}
@@ -212,10 +217,8 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // weigherFor returns what weighs an answer, by what it says that it is: clients decode it as that. nil: nobody decodes it.
-func weigherFor(response *http.Response, watch bool) weight.Weigher {
-	accepted := strings.Join(response.Request.Header.Values("Accept"), ",")
+func weigherFor(says, accepted string, typed, watch, failed bool) weight.Weigher {
 	decodes := strings.Contains(accepted, "json") || strings.Contains(accepted, "protobuf")
-	says := response.Header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(says)
 	switch {
 	case !decodes:
@@ -223,12 +226,22 @@ func weigherFor(response *http.Response, watch bool) weight.Weigher {
 	case err == nil && media == k8sruntime.ContentTypeProtobuf:
 		return weight.NewProtobuf(watch)
 	case err == nil && media == k8sruntime.ContentTypeJSON:
-		return weight.NewJSON(accepted != k8sruntime.ContentTypeJSON) // as dynamic clients say it
-	case err != nil, strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), media != "text/plain" && response.StatusCode < http.StatusMultipleChoices:
+		return weight.NewJSON(typed)
+	case err != nil, strings.HasSuffix(media, "yaml"), strings.HasSuffix(media, "cbor"), media != "text/plain" && !failed:
 		// Clients would take it for what they like best, or for what they did not ask for.
 		return weight.Refuse(fmt.Sprintf("its content type is %q", says))
 	}
 	return nil
+}
+
+// Weigh returns what it costs to decode an answer into types of Go, in bytes. An error is what nobody may decode.
+func Weigh(says string, answer []byte) (int64, error) {
+	w := weigherFor(says, k8sruntime.ContentTypeJSON, true, false, false)
+	if w == nil {
+		return int64(len(answer)), nil
+	}
+	cost, _, err := w.Add(answer)
+	return cost, err
 }
 
 // WrappedRoundTripper lets client-go look through to the transport.

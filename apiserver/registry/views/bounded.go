@@ -72,7 +72,12 @@ type allowanceKey struct{}
 
 // allow returns a context whose requests to a member are bounded.
 func (m *Members) allow(ctx context.Context, stream bool) context.Context {
-	return context.WithValue(ctx, allowanceKey{}, allowance{meter: limits.New(limits.Limits{Response: m.maxAnswer, Open: 2 * m.maxAnswer, Burst: 2 * m.maxAnswer}, func(string) {}), budget: &m.budget, stream: stream})
+	return context.WithValue(ctx, allowanceKey{}, allowance{meter: m.meter(false), budget: &m.budget, stream: stream})
+}
+
+// meter returns what bounds the answers to one request.
+func (m *Members) meter(unweighed bool) *limits.Meter {
+	return limits.New(limits.Limits{Response: m.maxAnswer, Open: 2 * m.maxAnswer, Burst: 2 * m.maxAnswer, Unweighed: unweighed}, func(string) {})
 }
 
 // allowHeld is allow for answers that are decoded before h is released.
@@ -81,6 +86,31 @@ func (m *Members) allowHeld(ctx context.Context, h *holds) context.Context {
 	a := ctx.Value(allowanceKey{}).(allowance) // it has just been put there
 	a.holds = h
 	return context.WithValue(ctx, allowanceKey{}, a)
+}
+
+// unweighed returns the context for an answer that is passed on without decoding it, if that can be done: it costs its length.
+func (m *Members) unweighed(ctx context.Context) context.Context {
+	a, _ := ctx.Value(allowanceKey{}).(allowance)
+	a.meter = m.meter(true)
+	return context.WithValue(ctx, allowanceKey{}, a)
+}
+
+// weigh takes what it costs to decode an unweighed answer, beyond its length, from the budgets.
+func (m *Members) weigh(ctx context.Context, l *link, mediaType string, body []byte) error {
+	cost, err := limits.Weigh(mediaType, body)
+	if err != nil {
+		return err
+	}
+	if cost > m.maxAnswer {
+		return &limits.ExceededError{What: "one answer", Limit: m.maxAnswer}
+	}
+	a, _ := ctx.Value(allowanceKey{}).(allowance)
+	more := &patientBody{budgets: [2]*budget{&l.reading, a.budget}, held: a.holds}
+	a.holds.add(more.release)
+	if more.exceeds(cost - int64(len(body))) {
+		return errBusy
+	}
+	return nil
 }
 
 // allowWaiting is allow for logs, which are passed through: nothing of them is kept, and they may be silent and long.

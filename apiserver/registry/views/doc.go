@@ -5,5 +5,6 @@
 //	a member      that does not answer within 2 s is a warning to the client, never an error, and never a longer wait
 //	a list        has a version, a decimal number that stands for the versions of all members for five minutes
 //
-// Members are not trusted: responses are bounded, and objects that were not asked for are dropped.
+// Members are not trusted: responses are bounded, and objects that were not asked for are dropped. Lists of pods are copied as members write them where
+// nothing in them can be read in two ways (package canonical), else decoded and encoded again.
 package views

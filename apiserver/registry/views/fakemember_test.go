@@ -17,10 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/credential"
@@ -28,7 +30,7 @@ import (
 
 const federationUID = "f-uid"
 
-// fakeMember is a member's API as far as views use it: real TLS and sockets, JSON.
+// fakeMember is a member's API as far as views use it: real TLS and sockets, and JSON but for lists of pods.
 type fakeMember struct {
 	*httptest.Server
 	name string
@@ -196,8 +198,15 @@ func (m *fakeMember) list(w http.ResponseWriter, r *http.Request, path []string)
 			break
 		}
 		list.Items = append(list.Items, *p)
+		list.Items[len(list.Items)-1].TypeMeta = metav1.TypeMeta{}
 	}
-	say(w, list)
+	accept, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	info, ok := runtime.SerializerInfoForMediaType(legacyscheme.Codecs.SupportedMediaTypes(), accept)
+	if !ok {
+		panic("it accepts " + accept)
+	}
+	w.Header().Set("Content-Type", accept)
+	_ = encoderOf(info).Encode(&list, w)
 }
 
 func matches(r *http.Request, p *corev1.Pod) bool {

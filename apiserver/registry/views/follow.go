@@ -42,14 +42,13 @@ func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 func (m *merged) listAndWatch(ctx context.Context, c *v1beta1.Cluster, begun func()) error {
 	if m.startVersion(c.Name) == "" {
 		p, err := askMember(ctx, m.view.members, c, func(ctx context.Context, l *link) (part, error) {
-			return m.view.listAt(ctx, l, m.namespace, m.by, metav1.ListOptions{})
+			return m.view.listAt(ctx, l, m.namespace, m.by, metav1.ListOptions{}, nil)
 		})
 		if err != nil {
 			return err
 		}
-		owners := m.view.owners.lookup()
 		for _, o := range p.items {
-			if m.view.kind.show(ctx, o, c.Name, owners) && !m.send(ctx, watch.Event{Type: watch.Added, Object: o}) {
+			if !m.send(ctx, watch.Event{Type: watch.Added, Object: o.object}) {
 				return nil
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/views/canonical"
 )
 
 // object is an object of a member.
@@ -29,15 +30,23 @@ type kind struct {
 	namespaced bool
 	make       func() object
 	makeList   func() runtime.Object
+	// listKind is the kind of its lists, and form how one object is written, where lists are passed on: see format. nil: they are decoded.
+	listKind string
+	form     *canonical.Form
 	// table makes what kubectl get shows.
 	table func(ctx context.Context, object, options runtime.Object) (*metav1.Table, error)
 	// adorn changes what else of an object is shown differently.
 	adorn func(ctx context.Context, o object, cluster string, owners *lookup)
 }
 
+// podForm names what copies of pods have elsewhere, or by which it is known where that goes.
+var podForm = canonical.Of[corev1.Pod]("metadata.", "metadata.name", "metadata.namespace", "metadata.labels.", "metadata.annotations", "metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields",
+	"spec.", "spec.nodeName")
+
 var pods = kind{
 	resource: corev1.SchemeGroupVersion.WithResource("pods"), singular: "pod", shortNames: []string{"po"}, categories: []string{"all"}, namespaced: true,
 	make: func() object { return &corev1.Pod{} }, makeList: func() runtime.Object { return &corev1.PodList{} }, table: toTable,
+	listKind: "PodList", form: podForm,
 	adorn: func(ctx context.Context, o object, cluster string, owners *lookup) {
 		pod := o.(*corev1.Pod)
 		owners.setController(ctx, pod)
@@ -69,9 +78,14 @@ var (
 
 func asItIs(context.Context, object, string, *lookup) {}
 
+// isValid reports whether an object may have that namespace and name.
+func (k *kind) isValid(namespace, name string) bool {
+	return len(validation.IsDNS1123Subdomain(name)) == 0 && k.namespaced == (namespace != "")
+}
+
 // show turns an object of a member into the shown one. It returns false for an invalid one.
 func (k *kind) show(ctx context.Context, o object, cluster string, owners *lookup) bool {
-	if len(validation.IsDNS1123Subdomain(o.GetName())) > 0 || k.namespaced != (o.GetNamespace() != "") {
+	if !k.isValid(o.GetNamespace(), o.GetName()) {
 		return false
 	}
 	k.adorn(ctx, o, cluster, owners)

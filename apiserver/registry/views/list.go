@@ -1,9 +1,9 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/kubernetes/scheme"
+	restclient "k8s.io/client-go/rest"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/supervisor"
@@ -23,11 +24,18 @@ import (
 
 // part is one member's part of a list.
 type part struct {
-	items   []object
+	items   []shown
 	version string
 	next    string // where its next page begins; "": that was all
 	sent    int    // how many objects it sent
 	dropped int    // of these, that was none of what was asked for
+}
+
+// shown is an object as it is shown: as such, or encoded.
+type shown struct {
+	namespace, name string
+	object          object
+	encoded         []byte
 }
 
 // List asks all members that may have selected objects. With a limit it returns pages: see cursor.
@@ -47,14 +55,14 @@ func (r *REST) List(ctx context.Context, o *metainternalversion.ListOptions) (ru
 	if err != nil {
 		return nil, err
 	}
-	page, namespace := at.nextPage(clusters, by, o.Limit), r.namespace(ctx)
+	page, namespace, f := at.nextPage(clusters, by, o.Limit), r.namespace(ctx), r.formatOf(ctx)
 	if !r.isShown(ctx, namespace) {
 		page.clusters = nil
 	}
 	answers := askAll(ctx, r.members, page.clusters, func(ctx context.Context, l *link) (part, error) {
-		return r.listAt(ctx, l, namespace, by, metav1.ListOptions{Limit: page.each, Continue: at.Open[l.cluster]})
+		return r.listAt(ctx, l, namespace, by, metav1.ListOptions{Limit: page.each, Continue: at.Open[l.cluster]}, f)
 	})
-	return r.merge(ctx, answers, page)
+	return r.merge(ctx, answers, page, f)
 }
 
 // isShown reports whether anything of a namespace is shown, "" for all, and warns the client if nothing is.
@@ -69,12 +77,12 @@ func (r *REST) isShown(ctx context.Context, namespace string) bool {
 }
 
 // merge makes one list of the members' responses, in the order of the names.
-func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (runtime.Object, error) {
-	var all []object
+func (r *REST) merge(ctx context.Context, answers []answer[part], page page, f format) (runtime.Object, error) {
+	var all []shown
 	if page.had == nil {
 		page.had = map[string]int{}
 	}
-	vector, owners, next := map[string]string{}, r.owners.lookup(), map[string]string{}
+	vector, next := map[string]string{}, map[string]string{}
 	for i, a := range answers {
 		switch {
 		case (errors.IsResourceExpired(a.err) || errors.IsGone(a.err)) && page.version != "" && r.versions.mayHaveExpired(givenAt(page.version)):
@@ -90,46 +98,48 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page) (ru
 			}
 			next[a.cluster] = a.value.next
 		}
-		for _, o := range a.value.items {
-			if r.kind.show(ctx, o, a.cluster, owners) {
-				all = append(all, o)
-			} else {
-				a.value.dropped++
-			}
-		}
+		all = append(all, a.value.items...)
 		if n := a.value.dropped; n > 0 {
 			answers[i].err = fmt.Errorf("it sends %d objects that are none of what it was asked for", n)
 		}
 	}
 	warnClient(ctx, answers)
-	slices.SortFunc(all, func(a, b object) int {
-		if c := strings.Compare(a.GetNamespace(), b.GetNamespace()); c != 0 {
-			return c
-		}
-		return strings.Compare(a.GetName(), b.GetName())
+	slices.SortFunc(all, func(a, b shown) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	})
-	list := r.kind.makeList()
-	items := make([]runtime.Object, len(all))
+	if page.version == "" {
+		page.version = r.versions.note(vector)
+	}
+	return r.listOf(all, metav1.ListMeta{ResourceVersion: page.version, Continue: page.next(next)}, f)
+}
+
+// listOf returns a list of objects, in a format if they are encoded.
+func (r *REST) listOf(all []shown, about metav1.ListMeta, f format) (runtime.Object, error) {
+	if f != nil {
+		list := &encodedList{ListMeta: about, kind: r.kind, format: f, items: make([][]byte, len(all))}
+		for i, o := range all {
+			list.items[i] = o.encoded
+		}
+		return list, nil
+	}
+	list, items := r.kind.makeList(), make([]runtime.Object, len(all))
 	for i, o := range all {
-		items[i] = o
+		items[i] = o.object
 	}
 	if err := meta.SetList(list, items); err != nil {
 		return nil, err
 	}
-	about, err := meta.ListAccessor(list)
+	is, err := meta.ListAccessor(list)
 	if err != nil {
 		return nil, err
 	}
-	if page.version == "" {
-		page.version = r.versions.note(vector)
-	}
-	about.SetResourceVersion(page.version)
-	about.SetContinue(page.next(next))
+	is.SetResourceVersion(about.ResourceVersion)
+	is.SetContinue(about.Continue)
 	return list, nil
 }
 
-// listAt asks one member. It reads the member's namespaces at the same time.
-func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selected, o metav1.ListOptions) (part, error) {
+// listAt asks one member. It reads the member's namespaces at the same time. With a format the objects of the part are encoded.
+func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selected, o metav1.ListOptions, f format) (part, error) {
 	var any bool
 	if o.LabelSelector, o.FieldSelector, any = by.selectorsFor(l.cluster); !any {
 		return part{}, nil
@@ -137,50 +147,56 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 	if o.Limit == 0 {
 		o.ResourceVersion = "0"
 	}
-	var list runtime.Object
+	var answer restclient.Result
 	var ours map[string]bool
-	group, ctx := errgroup.WithContext(ctx)
+	group, of := errgroup.WithContext(ctx)
 	if r.kind.namespaced {
-		group.Go(supervisor.Protected(ctx, "views", func(ctx context.Context) (err error) {
+		group.Go(supervisor.Protected(of, "views", func(ctx context.Context) (err error) {
 			ours, err = r.namespaces.inMember(ctx, l, namespace)
 			return err
 		}))
 	}
-	group.Go(supervisor.Protected(ctx, "views", func(ctx context.Context) (err error) {
-		list, err = get(l.clientOfKind(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion).Do(ctx).Get()
-		return err
+	group.Go(supervisor.Protected(of, "views", func(ctx context.Context) error {
+		request := get(l.clientOfKind(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
+		if f != nil {
+			ctx = r.members.unweighed(ctx)
+			request.SetHeader("Accept", f.mediaType())
+		}
+		answer = request.Do(ctx)
+		return answer.Error()
 	}))
 	if err := group.Wait(); err != nil {
 		return part{}, err
 	}
-	return r.partOf(list, ours, namespace)
+	return r.partOf(ctx, l, wanted{r.kind, namespace, ours, l.cluster, r.owners.lookup()}, answer, f)
 }
 
-// partOf returns the shown objects of a member's list.
-func (r *REST) partOf(list runtime.Object, ours map[string]bool, namespace string) (part, error) {
-	about, err := meta.ListAccessor(list)
-	if err != nil || reflect.TypeOf(list) != reflect.TypeOf(r.kind.makeList()) {
-		return part{}, fmt.Errorf("it sends %T", list)
+// partOf returns what a member's answer has of what was wanted.
+func (r *REST) partOf(ctx context.Context, l *link, wanted wanted, answer restclient.Result, f format) (part, error) {
+	if f != nil {
+		var mediaType string
+		body, err := answer.ContentType(&mediaType).Raw()
+		if err != nil {
+			return part{}, err
+		}
+		if mediaType == f.mediaType() {
+			if p, ok := wanted.copied(ctx, body, f); ok {
+				return p, nil
+			}
+		}
+		if err := r.members.weigh(ctx, l, mediaType, body); err != nil {
+			return part{}, err
+		}
 	}
-	p := part{version: boundText(about.GetResourceVersion(), maxVersion), next: about.GetContinue()}
-	if len(p.next) > maxContinue {
-		return part{}, fmt.Errorf("it continues a list with %d bytes: at most %d are taken", len(p.next), maxContinue)
-	}
-	items, err := meta.ExtractList(list)
+	list, err := answer.Get()
 	if err != nil {
 		return part{}, err
 	}
-	p.items, p.sent = make([]object, 0, len(items)), len(items)
-	for _, item := range items {
-		o, ok := item.(object)
-		switch {
-		case !ok || namespace != "" && o.GetNamespace() != namespace:
-			p.dropped++
-		case !r.kind.namespaced || ours[o.GetNamespace()]:
-			p.items = append(p.items, o)
-		}
+	p, err := wanted.decoded(ctx, list)
+	if err != nil || f == nil {
+		return p, err
 	}
-	return p, nil
+	return p, p.encode(f)
 }
 
 // maxVersion is the maximum size in bytes of a member's resource version.

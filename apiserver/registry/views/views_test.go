@@ -38,9 +38,16 @@ func (h *heard) AddWarning(_, text string) {
 	h.all = append(h.all, text)
 }
 
+// accepted is the format in which clients want lists; nil: that of Go.
+var accepted format
+
 func in(t *testing.T, namespace string) (context.Context, *heard) {
 	h := &heard{}
-	return warning.WithWarningRecorder(request.WithNamespace(t.Context(), namespace), h), h
+	ctx := warning.WithWarningRecorder(request.WithNamespace(t.Context(), namespace), h)
+	if accepted != nil {
+		ctx = context.WithValue(ctx, formatKey{}, accepted)
+	}
+	return ctx, h
 }
 
 func listed(t *testing.T, r *REST, namespace string, o *metainternalversion.ListOptions) (names []string, list metav1.ListInterface, h *heard) {
@@ -49,6 +56,13 @@ func listed(t *testing.T, r *REST, namespace string, o *metainternalversion.List
 	obj, err := r.List(ctx, o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if encoded, ok := obj.(*encodedList); ok {
+		if obj, err = encoded.decode(); err != nil {
+			t.Fatal(err)
+		}
+	} else if accepted != nil && r.kind == &pods {
+		t.Fatalf("it is %T", obj)
 	}
 	switch l := obj.(type) {
 	case *corev1.PodList:
