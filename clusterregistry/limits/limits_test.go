@@ -369,3 +369,46 @@ func TestEachAnswerIsBoundedByItself(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUnweighedAnswerCostsItsLength: until somebody decodes it, and weighs it before.
+func TestAnUnweighedAnswerCostsItsLength(t *testing.T) {
+	text := `{"kind":"PodList","apiVersion":"v1","items":[` + strings.Repeat("{},", 5000) + "{}]}"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/error" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		_, _ = io.WriteString(w, text)
+	}))
+	defer s.Close()
+	limit := int64(2 * len(text))
+	read := func(path string, unweighed bool) (n int, err error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/vnd.kubernetes.protobuf,application/json")
+		response, err := New(Limits{Response: limit, Unweighed: unweighed}, func(string) {}).Over(&http.Transport{DisableCompression: true, DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		all, err := io.ReadAll(response.Body)
+		return len(all), err
+	}
+	if n, err := read("/", false); err == nil {
+		t.Errorf("%d bytes are read of what takes too much to decode", n)
+	}
+	if n, err := read("/", true); err != nil || n != len(text) {
+		t.Errorf("unweighed: %d bytes, %v", n, err)
+	}
+	if n, err := read("/error", true); err == nil {
+		t.Errorf("%d bytes are read of an error that takes too much to decode", n)
+	}
+	if cost, err := Weigh("application/json", []byte(text)); err != nil || cost <= limit {
+		t.Errorf("it weighs %d, %v: want more than %d", cost, err, limit)
+	}
+	if _, err := Weigh("application/cbor", []byte(text)); err == nil {
+		t.Error("CBOR is not refused")
+	}
+}
