@@ -172,27 +172,32 @@ func (w *world) name() string { return "hello." + w.namespace + ".svc.clusterset
 func (w *world) answers(port int, from ...string) {
 	w.Helper()
 	for _, c := range w.clusters {
-		w.eventually(func() string {
-			seen := map[string]bool{}
-			for range 10 {
-				out, _ := w.run(c, "", "exec", "client", "--", "sh", "-c", fmt.Sprintf(`printf 'GET / HTTP/1.0\r\n\r\n' | nc -w 2 %s %d`, w.name(), port)) // what it printed tells
-				i := strings.LastIndex(out, " on ")
-				if i < 0 {
-					return fmt.Sprintf("a client in %s is answered %q at port %d", c, out, port)
-				}
-				seen[strings.TrimSuffix(strings.TrimSpace(out[i+4:]), "-node-1")] = true
-			}
-			for cluster := range seen {
-				if !slices.Contains(from, cluster) {
-					return fmt.Sprintf("a client in %s is answered by %s at port %d, want %v", c, cluster, port, from)
-				}
-			}
-			if len(seen) < len(from) {
-				return fmt.Sprintf("a client in %s is answered by %v only at port %d, want %v", c, seen, port, from)
-			}
-			return ""
-		})
+		w.answersIn(c, port, from...)
 	}
+}
+
+func (w *world) answersIn(c string, port int, from ...string) {
+	w.Helper()
+	w.eventually(func() string {
+		seen := map[string]bool{}
+		for range 10 {
+			out, _ := w.run(c, "", "exec", "client", "--", "sh", "-c", fmt.Sprintf(`printf 'GET / HTTP/1.0\r\n\r\n' | nc -w 2 %s %d`, w.name(), port)) // what it printed tells
+			i := strings.LastIndex(out, " on ")
+			if i < 0 {
+				return fmt.Sprintf("a client in %s is answered %q at port %d", c, out, port)
+			}
+			seen[strings.TrimSuffix(strings.TrimSpace(out[i+4:]), "-node-1")] = true
+		}
+		for cluster := range seen {
+			if !slices.Contains(from, cluster) {
+				return fmt.Sprintf("a client in %s is answered by %s at port %d, want %v", c, cluster, port, from)
+			}
+		}
+		if len(seen) < len(from) {
+			return fmt.Sprintf("a client in %s is answered by %v only at port %d, want %v", c, seen, port, from)
+		}
+		return ""
+	})
 }
 
 // lookup waits until a client in each cluster gets these answers to a question, in any order.
@@ -365,7 +370,7 @@ func TestConflictsAndTypes(t *testing.T) {
 }
 
 func TestConnections(t *testing.T) {
-	for name, clause := range map[string]func(w *world){
+	withClients(t, map[string]func(w *world){
 		"what is not exported is not reached": func(w *world) {
 			for _, c := range w.clusters {
 				for range 5 {
@@ -404,7 +409,13 @@ func TestConnections(t *testing.T) {
 			w.second("", "", "tcp:80")
 			w.answers(80, w.clusters[0], w.clusters[1])
 		},
-		"the cluster that a selector selects answers, as long as it has a ready pod": func(w *world) { // KEP-5939
+	})
+}
+
+// TestClusterSelectors is about KEP-5939, which the suite has nothing of.
+func TestClusterSelectors(t *testing.T) {
+	withClients(t, map[string]func(w *world){
+		"the cluster that a selector selects answers, as long as it has a ready pod": func(w *world) {
 			spec := fmt.Sprintf(`exportedAnnotations: {federation.kubernetes.io/cluster-selectors: '[{"propertySelector": {"matchProperties": {"cluster.clusterset.k8s.io": %q}}}]'}`, w.clusters[1])
 			w.export(w.clusters[0], spec)
 			w.pods(w.clusters[1], "Deployment", 1)
@@ -413,7 +424,24 @@ func TestConnections(t *testing.T) {
 			w.pods(w.clusters[1], "Deployment", 0)
 			w.answers(80, w.clusters[0])
 		},
-	} {
+		"by a selector of the importing cluster its own pods answer, and others where it has none": func(w *world) {
+			const spec = `exportedAnnotations: {federation.kubernetes.io/cluster-selectors: '[{"propertySelector": {"matchProperties": {"cluster.clusterset.k8s.io": "@SameAsImporter@"}}}]'}`
+			w.export(w.clusters[0], spec)
+			w.pods(w.clusters[1], "Deployment", 1)
+			w.second(spec, "", "tcp:80")
+			w.answersIn(w.clusters[0], 80, w.clusters[0])
+			w.answersIn(w.clusters[1], 80, w.clusters[1])
+			w.is(w.clusters[1], "serviceimport/hello", `{.metadata.annotations.federation\.kubernetes\.io/cluster-selector-results}`, fmt.Sprintf(`[[%q]]`, w.clusters[1]))
+			if len(w.clusters) > 2 {
+				w.answersIn(w.clusters[2], 80, w.clusters[0], w.clusters[1])
+			}
+		},
+	})
+}
+
+// withClients runs clauses one after another, each with a client in each cluster, and Service and pod in the first.
+func withClients(t *testing.T, clauses map[string]func(w *world)) {
+	for name, clause := range clauses {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.service(w.clusters[0], "", "tcp:80")
