@@ -176,23 +176,26 @@ func liesLeadNowhere(t *testing.T, name string) {
 }
 
 // places are the zones and regions of the clusters, as they are in names.
-func places(t *testing.T) map[string]bool {
+func places(t *testing.T) (all map[string]bool) {
 	t.Helper()
-	list, err := s.fed.dyn.Resource(v1beta1.ClustersResource).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]bool{}
-	for _, c := range list.Items {
-		region, _, _ := unstructured.NestedString(c.Object, "status", "region")
-		zones, _, _ := unstructured.NestedStringSlice(c.Object, "status", "zones")
-		if all[region] = true; region == "" {
-			t.Fatalf("Cluster %s has no region", c.GetName())
+	eventually(t, 60*time.Second, func() string {
+		list, err := s.fed.dyn.Resource(v1beta1.ClustersResource).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
 		}
-		for _, zone := range zones {
-			all[strings.TrimPrefix(zone, region+"-")+"."+region] = true
+		all = map[string]bool{}
+		for _, c := range list.Items {
+			region, _, _ := unstructured.NestedString(c.Object, "status", "region")
+			zones, _, _ := unstructured.NestedStringSlice(c.Object, "status", "zones")
+			if all[region] = true; region == "" {
+				return fmt.Sprintf("Cluster %s has no region", c.GetName())
+			}
+			for _, zone := range zones {
+				all[strings.TrimPrefix(zone, region+"-")+"."+region] = true
+			}
 		}
-	}
+		return ""
+	})
 	return all
 }
 
