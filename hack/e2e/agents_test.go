@@ -11,7 +11,9 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +35,7 @@ import (
 	"federation/apiserver/pki"
 	"federation/clusterregistry/join"
 	"federation/clusterregistry/tunnel"
+	"federation/hack/forward"
 )
 
 // inspects returns what asks a federation, all the time until what it returns is called, for something of a member; each time over a new connection to the
@@ -376,6 +379,40 @@ func TestAnAgentIsBackSoon(t *testing.T) {
 		nft(t, fmt.Sprintf("flush chain inet %s cut", table))
 		back := clusterReady(t, beyond, corev1.ConditionTrue)
 		t.Logf("cut for %v: lost after %.1f s, ready %.1f s after the path was back", last, lost.Seconds(), back.Seconds())
+	}
+}
+
+// TestAnAgentBehindASilentProxy: a proxy on the agent's way keeps all connections open, takes new ones, and drops what goes one way, the other, or both. The cluster is known to be
+// lost as soon as without it, and is back as soon.
+func TestAnAgentBehindASilentProxy(t *testing.T) {
+	onlyInPullMode(t)
+	fed, err := url.Parse(s.fed.config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	proxy := forward.NewSilentProxy(l, fed.Host)
+	pull(t, beyond, "--server=https://"+l.Addr().String())
+	untilReached(t, s.fed, beyond)
+	clusterReady(t, beyond, corev1.ConditionTrue)
+	for what, drop := range map[string]struct{ fromAgent, toAgent bool }{"what comes from the agent": {true, false}, "what goes to the agent": {false, true}, "both": {true, true}} {
+		for _, last := range []time.Duration{5 * time.Second, 17300 * time.Millisecond} {
+			time.Sleep(2 * time.Second) // it is in use again
+			proxy.Drop(drop.fromAgent, drop.toAgent)
+			cut := time.Now()
+			lost := clusterReady(t, beyond, corev1.ConditionFalse)
+			time.Sleep(last - time.Since(cut))
+			proxy.Drop(false, false)
+			back := clusterReady(t, beyond, corev1.ConditionTrue)
+			t.Logf("%s is dropped for %v: lost after %.1f s, ready %.1f s after it was over", what, last, lost.Seconds(), back.Seconds())
+			if lost > 5*time.Second || back > 3*time.Second {
+				t.Errorf("want at most 5 s and 3 s")
+			}
+		}
 	}
 }
 
