@@ -39,10 +39,10 @@ func runAgentBy(t *testing.T, hub *tunnel.Hub, m *fakeMember, way func(address s
 	roots := x509.NewCertPool()
 	roots.AddCert(front.Certificate())
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	ended, server := make(chan error, 1), "https://"+way(front.Listener.Addr().String())
 	go func() {
 		ended <- tunnel.RunAgent(ctx, tunnel.AgentOptions{
-			Servers: []string{"https://" + way(front.Listener.Addr().String())}, Cluster: "east", Version: "v1", Handler: handler, Observe: observe,
+			Servers: []string{server}, Cluster: "east", Version: "v1", Handler: handler, Observe: observe,
 			TLS: func() (*tls.Config, error) { return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil },
 		})
 	}()

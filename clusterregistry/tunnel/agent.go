@@ -34,7 +34,7 @@ const (
 	// defaultQuiet is that of AgentOptions: the federation checks the health of a member each second.
 	defaultQuiet = 2500 * time.Millisecond
 	// mostDoubts is how often Quiet is doubled at most.
-	mostDoubts = 5
+	mostDoubts = 3
 	// pingAfter is for how many times Quiet a used connection of HTTP/2 may be silent until it is asked whether the federation is there, and how long that may take.
 	pingAfter = 12
 	// idleTimeout is how long a used connection of HTTP/1.1 may wait for the next request. The federation ends it sooner.
