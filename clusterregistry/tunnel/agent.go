@@ -189,7 +189,7 @@ func (a *agent) say(ctx context.Context, s *server, err error, before *string) {
 	}
 }
 
-// connectSoon connects to a server. As long as one try has no answer, others begin beside it, and late is told; the first that has one counts.
+// connectSoon connects to a server. While no attempt has been answered, it calls late and starts another one in parallel. It returns the first that is answered.
 func (a *agent) connectSoon(ctx context.Context, s *server, late func(error)) (*agentConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other tries end

@@ -137,7 +137,7 @@ func (c *Controller) writeIntent(ctx context.Context, k key) error {
 		c.intents.dropThis(k, in)
 		return nil
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
-		c.intents.dropThis(k, in) // replaced; another process has changed the placement, or a write whose response was lost; or many others write
+		c.intents.dropThis(k, in) // the object was replaced or is written by many, or its placement was changed: by another process, or by a write whose response was lost
 		c.decide.AddAfter(k, retryAfter)
 		return nil
 	case err != nil:

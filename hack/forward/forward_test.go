@@ -55,7 +55,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What a SilentProxy drops, nobody is told of; connections that are made afterwards are carried.
+// A SilentProxy reports to neither side what it drops; it carries connections that are made afterwards.
 func TestSilentProxy(t *testing.T) {
 	outside := listen(t)
 	p := NewSilentProxy(listen(t), outside.Addr().String())
@@ -74,7 +74,7 @@ func TestSilentProxy(t *testing.T) {
 		_, _ = io.WriteString(from, "word")
 		_, err := io.ReadFull(to, got)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a side is told: %v", err)
+			t.Errorf("a side receives an error: %v", err)
 		}
 		return err == nil
 	}

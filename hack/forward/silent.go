@@ -7,7 +7,7 @@ import (
 
 // A SilentProxy carries TCP connections to an address, and answers for both sides by itself, keep-alives too. Where it drops what one side sends to the
 // other, connections stay open, and can be made, as if nothing were. A connection that has lost something that way never carries that way again, and
-// neither end is told.
+// neither end receives an error.
 type SilentProxy struct {
 	address      string
 	there, back  atomic.Bool // is dropped

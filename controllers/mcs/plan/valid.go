@@ -30,7 +30,7 @@ const (
 // reservedPrefixes begin keys of labels and annotations that the federation, or Kubernetes, reads on an import.
 var reservedPrefixes = []string{"federation.kubernetes.io/", "federation.alpha.kubernetes.io/", "multicluster.kubernetes.io/", "kubectl.kubernetes.io/"}
 
-// invalid returns why an export is not valid, but for its selectors, as reason and message; "" if it is.
+// invalid returns the reason and the message if an export is not valid, else "". It does not check the selectors: see validSelectors.
 func invalid(e *Export) (reason, message string) {
 	switch {
 	case e.Refused != "":
@@ -55,7 +55,7 @@ func invalid(e *Export) (reason, message string) {
 	return "", ""
 }
 
-// validSelectors returns the selectors of clusters of an export that is else valid, or why they are not.
+// validSelectors returns the selectors of clusters of an export that is valid otherwise, or the reason and the message if they are not valid.
 func validSelectors(e *Export) (selectors []clusterSelector, reason, message string) {
 	selectors, err := selectorsOf(e.Export.Spec.ExportedAnnotations)
 	switch {
