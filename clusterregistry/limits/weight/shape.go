@@ -145,7 +145,7 @@ func shapeOf(t reflect.Type) *shape {
 	s := &shape{}
 	shapes.known[t] = s // before its fields, for types may be in themselves
 	for i := range t.NumField() {
-		number := numberOf(t.Field(i))
+		number := FieldNumber(t.Field(i))
 		if number == 0 {
 			continue
 		}
@@ -155,8 +155,8 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// numberOf returns a field's number by its tag, as in bytes,2,rep,name=items; 0 without one.
-func numberOf(f reflect.StructField) int {
+// FieldNumber returns the number that a field of a struct has in protobuf, by its tag, as in bytes,2,rep,name=items; 0 if it has none.
+func FieldNumber(f reflect.StructField) int {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
 		return 0
@@ -171,7 +171,7 @@ func numberOf(f reflect.StructField) int {
 // hasNumbers reports whether a struct has fields with numbers. One that has none decodes itself.
 func hasNumbers(t reflect.Type) bool {
 	for i := range t.NumField() {
-		if numberOf(t.Field(i)) > 0 {
+		if FieldNumber(t.Field(i)) > 0 {
 			return true
 		}
 	}

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"federation/clusterregistry/limits/weight"
 )
 
 // Form is how objects of a type are written.
@@ -106,7 +107,7 @@ func (f *Form) add(t reflect.Type, of func(name string, is reflect.Type) field) 
 	for i := range t.NumField() {
 		structField := t.Field(i)
 		name, options, _ := strings.Cut(structField.Tag.Get("json"), ",")
-		number := numberOf(structField)
+		number := weight.FieldNumber(structField)
 		switch {
 		case number == 0: // kind and apiVersion, which items of lists do not have
 		case name == "" && strings.Contains(options, "inline"):
@@ -126,22 +127,6 @@ func (f *Form) add(t reflect.Type, of func(name string, is reflect.Type) field) 
 func (f *Form) setNumber(number int, known field) {
 	f.byNumber = append(f.byNumber, make([]field, max(0, number+1-len(f.byNumber)))...)
 	f.byNumber[number] = known
-}
-
-// maxNumber is the largest number of a field that a type may have here.
-const maxNumber = 1 << 10
-
-// numberOf returns a field's number by its tag, as in bytes,2,rep,name=items; 0 without one.
-func numberOf(f reflect.StructField) int {
-	parts := strings.Split(f.Tag.Get("protobuf"), ",")
-	if len(parts) < 2 {
-		return 0
-	}
-	number, err := strconv.Atoi(parts[1])
-	if err != nil || number < 0 || number > maxNumber {
-		return 0
-	}
-	return number
 }
 
 // valueOf returns what a field of a type may be.
