@@ -119,13 +119,13 @@ func (b *browser) text() (text string) {
 // wait waits until an expression is true. One that cannot be evaluated may be so later: the first address leads to another one.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		is, err := b.evaluate("Boolean(" + expression + ").toString()")
 		if is == "true" {
 			return
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("not true within 20s: %s (%v)\nthe page:\n%s\nfaults: %v", expression, err, b.text(), b.notes.faults)
+			b.t.Fatalf("not true within a minute: %s (%v)\nthe page:\n%s\nfaults: %v", expression, err, b.text(), b.notes.faults)
 		}
 	}
 }

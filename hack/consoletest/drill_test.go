@@ -91,9 +91,9 @@ func (s *server) setDrill(t *testing.T, name string, status v1beta1.FailoverDril
 // until waits until something is so.
 func (s *server) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !so(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !so(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

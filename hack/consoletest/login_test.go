@@ -63,6 +63,8 @@ func TestLoginWithAToken(t *testing.T) {
 		t.Helper()
 		b.eval(fmt.Sprintf(`(() => {document.getElementById("token").value = %s; document.querySelector(".login form").requestSubmit()})()`, quote(token)), nil)
 	}
+	// What a browser does to requests under way when the machine's network changes.
+	b.eval(`(() => {const real = fetch; window.fetch = () => {window.fetch = real; return Promise.reject(new TypeError("network changed"))}})()`, nil)
 	logIn("wrong")
 	b.waitText("the API does not accept this token")
 	logIn(token)

@@ -128,7 +128,7 @@ func TestAClusterIsLost(t *testing.T) {
 	written := time.Now()
 	var at int64
 	b.eval("changed", &at)
-	if took := time.UnixMilli(at).Sub(written); took > time.Second {
+	if took := time.UnixMilli(at).Sub(written); took > time.Second && *judgeTimes {
 		t.Errorf("the cell changed %s after the Cluster", took)
 	}
 }

@@ -151,10 +151,10 @@ func (c *stub) agrees(t *testing.T, address string, marks *v1beta1.DrillMarks) {
 			t.Errorf("at %s: %s without an address", r.at.Format(time.TimeOnly), r.rcode)
 		}
 	}
-	if off := marks.OutOfDNS.Sub(last); off < -100*time.Millisecond || off > 2*time.Second {
+	if off := marks.OutOfDNS.Sub(last); off < -100*time.Millisecond || off > patience*2*time.Second {
 		t.Errorf("out of DNS at %s by the report, last given out at %s", marks.OutOfDNS, last)
 	}
-	if off := marks.BackInDNS.Sub(again); off < -time.Second || off > 4*time.Second {
+	if off := marks.BackInDNS.Sub(again); off < -time.Second || off > patience*4*time.Second {
 		t.Errorf("back in DNS at %s by the report, first given out again at %s", marks.BackInDNS, again)
 	}
 	t.Logf("the observer saw the address %.1f s after the fault for the last time, the report says %.1f s; back %.1f s after the way back began, the report says %.1f s",

@@ -305,7 +305,7 @@ func TestNamespaceAndItsContentComeAndGo(t *testing.T) {
 		}
 		return ""
 	})
-	if out, err := s.kubectl(t, "", "delete", "namespace", "shop", "--timeout=50s"); err != nil {
+	if out, err := s.kubectl(t, "", "delete", "namespace", "shop", "--timeout=150s"); err != nil {
 		t.Fatal(out)
 	}
 	eventually(t, 30*time.Second, func() string {
@@ -326,7 +326,7 @@ func TestDeleteEndsThoughAMemberIsDead(t *testing.T) {
 	resume := s.stop(t, "west-a")
 	for _, args := range [][]string{{"doomed"}, {"orphaned", "--cascade=orphan"}} {
 		started := time.Now()
-		if out, err := s.kubectl(t, "", append([]string{"delete", "configmap", "--timeout=40s"}, args...)...); err != nil {
+		if out, err := s.kubectl(t, "", append([]string{"delete", "configmap", "--timeout=120s"}, args...)...); err != nil {
 			t.Fatal(out)
 		}
 		t.Logf("delete of %v ended after %s", args, time.Since(started).Round(time.Millisecond))
@@ -373,7 +373,7 @@ func TestAnObjectMadeAnewWhileAMemberIsAway(t *testing.T) {
 	arrives(corev1.SecretTypeOpaque, names...)
 	resume := s.stop(t, "east-b")
 	clusterReady(t, "east-b", corev1.ConditionFalse)
-	if out, err := s.kubectl(t, "", "delete", "secret", "anew", "--timeout=20s"); err != nil {
+	if out, err := s.kubectl(t, "", "delete", "secret", "anew", "--timeout=60s"); err != nil {
 		t.Fatal(out)
 	}
 	arrives(corev1.SecretTypeBasicAuth, "east-a", "west-a")
@@ -399,7 +399,7 @@ func TestForegroundDeleteEnds(t *testing.T) {
 		}
 		return ""
 	})
-	if out, err := s.kubectl(t, "", "delete", "replicaset", "front", "--cascade=foreground", "--timeout=40s"); err != nil {
+	if out, err := s.kubectl(t, "", "delete", "replicaset", "front", "--cascade=foreground", "--timeout=120s"); err != nil {
 		t.Fatal(out)
 	}
 	for name, m := range s.members {

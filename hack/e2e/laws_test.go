@@ -329,7 +329,7 @@ func TestDrain(t *testing.T) {
 	}
 	began := time.Now()
 	t.Cleanup(func() { // where the test fails half way
-		undrain := exec.Command(filepath.Join(s.root, "_output", "bin", "kubectl-federation"), "undrain", "east-a", "--timeout=60s", "--kubeconfig", s.env["FEDERATION_KUBECONFIG"])
+		undrain := exec.Command(filepath.Join(s.root, "_output", "bin", "kubectl-federation"), "undrain", "east-a", "--timeout=180s", "--kubeconfig", s.env["FEDERATION_KUBECONFIG"])
 		if out, err := undrain.CombinedOutput(); err != nil {
 			t.Errorf("undrain: %v\n%s", err, out)
 		}
@@ -351,10 +351,10 @@ func TestDrain(t *testing.T) {
 	_ = watcher.Process.Kill() // the drain goes on without who watches it
 	_ = watcher.Wait()
 	holds(t, "drained", map[string]int32{"east-a": 0, "east-b": 15, "west-a": 15})
-	plugin("drain", "east-a", "--timeout=60s")
+	plugin("drain", "east-a", "--timeout=180s")
 	t.Logf("drained after %.1f s", time.Since(began).Seconds())
 	began = time.Now()
-	plugin("undrain", "east-a", "--timeout=60s")
+	plugin("undrain", "east-a", "--timeout=180s")
 	holds(t, "drained", map[string]int32{"east-a": 20, "east-b": 5, "west-a": 5})
 	t.Logf("undrained after %.1f s", time.Since(began).Seconds())
 }

@@ -171,7 +171,7 @@ func (c *stub) judge(t *testing.T, d *detector, address map[string]string) (late
 					continue
 				}
 				after := r.at.Sub(out.from)
-				if late = max(late, after); after > afterDetection {
+				if late = max(late, after); after > patience*afterDetection {
 					bad = append(bad, fmt.Sprintf("%s: %s gives %s of %s, which is known not to serve since %s", r.at.Format(time.TimeOnly), r.server, address[cluster], cluster, after))
 				}
 			}

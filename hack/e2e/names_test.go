@@ -271,7 +271,7 @@ func (u *inUse) drain(t *testing.T, member string) {
 	for _, verb := range []struct {
 		args []string
 		want []string
-	}{{[]string{"drain", member, "--ttl=1s", "--force", "--timeout=60s"}, others}, {[]string{"undrain", member, "--timeout=60s"}, names}} {
+	}{{[]string{"drain", member, "--ttl=1s", "--force", "--timeout=180s"}, others}, {[]string{"undrain", member, "--timeout=180s"}, names}} {
 		began := time.Now()
 		if out, err := s.kubectl(t, "", append([]string{"federation"}, verb.args...)...); err != nil {
 			t.Fatalf("%v: %v\n%s", verb.args, err, out)

@@ -21,9 +21,9 @@ func apply(t *testing.T, objects string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience*time.Minute)
 		defer cancel()
-		if out, err := s.kubectlIn(ctx, objects, "delete", "--ignore-not-found", "--timeout=50s", "-f", "-"); err != nil {
+		if out, err := s.kubectlIn(ctx, objects, "delete", "--ignore-not-found", "--timeout=150s", "-f", "-"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -82,7 +82,7 @@ spec:
 		}
 		return ""
 	})
-	if out, err := s.kubectl(t, "", "rollout", "status", "deployment/shop", "--timeout=30s"); err != nil {
+	if out, err := s.kubectl(t, "", "rollout", "status", "deployment/shop", "--timeout=90s"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, err := s.kubectl(t, "", "federation", "explain", "deployment/shop")
@@ -169,7 +169,7 @@ spec: {size: 3}
 		t.Fatal(out)
 	}
 	are("east-a", "east-b")
-	if out, err := s.kubectl(t, policy+"---"+widget, "delete", "--timeout=30s", "-f", "-"); err != nil {
+	if out, err := s.kubectl(t, policy+"---"+widget, "delete", "--timeout=90s", "-f", "-"); err != nil {
 		t.Fatal(out)
 	}
 	are()

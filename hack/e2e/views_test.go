@@ -96,7 +96,8 @@ func TestKubectlShowsPodsOfMembers(t *testing.T) {
 	begin := time.Now()
 	list, err := s.fed.client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
 	took := time.Since(begin)
-	if err != nil || len(list.Items) == 0 || took > 2500*time.Millisecond {
+	atMost(t, "a list of pods with a dead cluster takes", took, 2500*time.Millisecond)
+	if err != nil || len(list.Items) == 0 {
 		t.Errorf("with west-a dead: %d pods after %v, %v", len(list.Items), took, err)
 	}
 	t.Logf("a list with a member just dead: %v", took.Round(time.Millisecond))

@@ -19,16 +19,21 @@ export class APIError extends Error {
 
 /**
  * Sends a request and returns its response.
- * @param {string} path @param {RequestInit & {json?: unknown}} [how] json is what is sent.
+ * @param {string} path @param {RequestInit & {json?: unknown, repeatable?: boolean}} [how] json is what is sent; repeatable, which GET is, says that it may be sent twice.
  * @returns {Promise<Response>}
  */
 async function send(path, how = {}) {
   const headers = {Accept: "application/json", ...own, ...how.headers};
   const body = how.json === undefined ? undefined : JSON.stringify(how.json);
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  const ask = () => fetch(path, {...how, headers, body, cache: "no-store"});
   let response;
   try {
-    response = await fetch(path, {...how, headers, body, cache: "no-store"});
+    // A browser breaks off what is under way when the machine's network changes: what may be sent twice is.
+    response = await ask().catch((err) => {
+      if (how.signal?.aborted || !(how.repeatable ?? !how.method)) throw err;
+      return ask();
+    });
   } catch (err) {
     if (how.signal?.aborted) throw err;
     throw new APIError(0, "no answer: does the server run, or kubectl federation console?");

@@ -124,7 +124,7 @@ Object.assign(state.act, {
     state.login.busy = true;
     draw();
     try {
-      await post("session", {token: new FormData(event.target).get("token")});
+      await post("session", {token: new FormData(event.target).get("token")}, {repeatable: true});
       location.reload(); // from the beginning, as somebody else
     } catch (error) {
       Object.assign(state.login, {busy: false, error});
