@@ -12,9 +12,12 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// Memory may grow by a half of what is live before garbage is collected, and by the headroom in any case: collecting walks
-// through all that is live, so a small process that collects at each few megabytes does little else. A limit for the whole
-// process would do that to a large one. What a busy time has left is given back in a quiet one.
+// Room is how far the heap may grow before garbage is collected, in bytes: by a half of what is live, by Headroom, and up to
+// Heap, whichever is most. Collecting walks through all that is live, so a small process that collects at each few megabytes
+// does little else. A limit for the whole process would do that to a large one. What a busy time has left is given back in a
+// quiet one.
+type Room struct{ Headroom, Heap int64 }
+
 const (
 	gcLook  = 5 * time.Second
 	gcQuiet = 8 // a quiet process allocates this part of the headroom from look to look, at most
@@ -24,12 +27,12 @@ const (
 // memory is what a look shows, in bytes.
 type memory struct{ live, held, free, allocated int64 }
 
-// Tune sets when garbage is collected, until ctx is done. headroom is in bytes. GOGC and GOMEMLIMIT in the environment go before it.
-func Tune(ctx context.Context, headroom int64) {
+// Tune sets when garbage is collected, until ctx is done. GOGC and GOMEMLIMIT in the environment go before it.
+func Tune(ctx context.Context, room Room) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(gcPercent(lookAtMemory().live, headroom))
+	debug.SetGCPercent(room.percent(lookAtMemory().live))
 	process.LimitMemory()
 	go supervisor.Keep(ctx, "memory", func(ctx context.Context) {
 		before := lookAtMemory()
@@ -40,8 +43,8 @@ func Tune(ctx context.Context, headroom int64) {
 			case <-time.After(gcLook):
 			}
 			now := lookAtMemory()
-			debug.SetGCPercent(gcPercent(now.live, headroom))
-			if now.givesBack(before, headroom) {
+			debug.SetGCPercent(room.percent(now.live))
+			if now.givesBack(before, room.Headroom) {
 				debug.FreeOSMemory()
 			}
 			before = now
@@ -59,10 +62,10 @@ func lookAtMemory() memory {
 	return memory{is(0), is(1), is(2), is(3)}
 }
 
-// gcPercent is by how many percent the heap may grow where so many bytes are live.
-func gcPercent(live, headroom int64) int {
-	live = max(live, headroom/4)
-	return int(max(50, 100*headroom/live))
+// percent is by how many percent the heap may grow where so many bytes are live.
+func (r Room) percent(live int64) int {
+	live = max(live, r.Headroom/4)
+	return int(max(50, 100*max(r.Headroom, r.Heap-live)/live))
 }
 
 // givesBack reports whether the process is quiet and holds memory that it does not need.
