@@ -47,7 +47,7 @@ func (r *result) quantile(q float64) time.Duration {
 func newGenerator(l load, roots []byte, connections int) *generator {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(roots)
-	return &generator{load: l, connections: connections, open: make([]*connection, connections), config: &tls.Config{RootCAs: pool, ServerName: host, SessionTicketsDisabled: true, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}}
+	return &generator{load: l, connections: connections, open: make([]*connection, connections), config: &tls.Config{RootCAs: pool, ServerName: host, SessionTicketsDisabled: true, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, CurvePreferences: l.exchanges}}
 }
 
 func (g *generator) dial() (*connection, error) {
