@@ -58,7 +58,7 @@ gets one name in DNS, and moves when a cluster dies.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			supervisor.ContainPanics()
-			gc.Tune(cmd.Context(), gc.Room{Headroom: headroom})
+			gc.Tune(cmd.Context(), headroom)
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
 			return logs.Start(logging)
 		},

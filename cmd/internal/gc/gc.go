@@ -12,12 +12,9 @@ import (
 	"federation/controllers/supervisor"
 )
 
-// Room is how far the heap may grow before garbage is collected, in bytes: by a half of what is live, by Headroom, and up to
-// Heap, whichever is most. Collecting walks through all that is live, so a small process that collects at each few megabytes
-// does little else. A limit for the whole process would do that to a large one. What a busy time has left is given back in a
-// quiet one.
-type Room struct{ Headroom, Heap int64 }
-
+// Memory may grow by a half of what is live before garbage is collected, and by the headroom in any case: collecting walks
+// through all that is live, so a small process that collects at each few megabytes does little else. A limit for the whole
+// process would do that to a large one. What a busy time has left is given back in a quiet one.
 const (
 	gcLook  = 5 * time.Second
 	gcQuiet = 8 // a quiet process allocates this part of the headroom from look to look, at most
@@ -27,12 +24,12 @@ const (
 // memory is what a look shows, in bytes.
 type memory struct{ live, held, free, allocated int64 }
 
-// Tune sets when garbage is collected, until ctx is done. GOGC and GOMEMLIMIT in the environment go before it.
-func Tune(ctx context.Context, room Room) {
+// Tune sets when garbage is collected, until ctx is done. headroom is in bytes. GOGC and GOMEMLIMIT in the environment go before it.
+func Tune(ctx context.Context, headroom int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetGCPercent(room.percent(lookAtMemory().live))
+	debug.SetGCPercent(gcPercent(lookAtMemory().live, headroom))
 	process.LimitMemory()
 	go supervisor.Keep(ctx, "memory", func(ctx context.Context) {
 		before := lookAtMemory()
@@ -43,8 +40,8 @@ func Tune(ctx context.Context, room Room) {
 			case <-time.After(gcLook):
 			}
 			now := lookAtMemory()
-			debug.SetGCPercent(room.percent(now.live))
-			if now.givesBack(before, room.Headroom) {
+			debug.SetGCPercent(gcPercent(now.live, headroom))
+			if now.givesBack(before, headroom) {
 				debug.FreeOSMemory()
 			}
 			before = now
@@ -62,10 +59,10 @@ func lookAtMemory() memory {
 	return memory{is(0), is(1), is(2), is(3)}
 }
 
-// percent is by how many percent the heap may grow where so many bytes are live.
-func (r Room) percent(live int64) int {
-	live = max(live, r.Headroom/4)
-	return int(max(50, 100*max(r.Headroom, r.Heap-live)/live))
+// gcPercent is by how many percent the heap may grow where so many bytes are live.
+func gcPercent(live, headroom int64) int {
+	live = max(live, headroom/4)
+	return int(max(50, 100*headroom/live))
 }
 
 // givesBack reports whether the process is quiet and holds memory that it does not need.

@@ -2,16 +2,13 @@ package gc
 
 import "testing"
 
-func TestRoom(t *testing.T) {
+func TestGCPercent(t *testing.T) {
 	for _, c := range []struct {
-		headroom, heap, live int64 // MiB
-		want                 int
-	}{
-		{128, 0, 0, 400}, {128, 0, 32, 400}, {128, 0, 64, 200}, {128, 0, 128, 100}, {128, 0, 256, 50}, {128, 0, 1000, 50},
-		{12, 40, 4, 900}, {12, 40, 20, 100}, {12, 40, 30, 50}, {12, 40, 0, 1233}, {12, 40, 60, 50},
-	} {
-		if got := (Room{c.headroom << 20, c.heap << 20}).percent(c.live << 20); got != c.want {
-			t.Errorf("%d MiB live, headroom %d MiB, heap %d MiB: %d %%, want %d", c.live, c.headroom, c.heap, got, c.want)
+		live int64 // MiB
+		want int
+	}{{0, 400}, {32, 400}, {64, 200}, {128, 100}, {256, 50}, {1000, 50}} {
+		if got := gcPercent(c.live<<20, 128<<20); got != c.want {
+			t.Errorf("%d MiB live: %d %%, want %d", c.live, got, c.want)
 		}
 	}
 }
