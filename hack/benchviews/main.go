@@ -5,7 +5,7 @@
 // The members are fakes behind TLS, in this process; as a real API server does, they encode their pods again for each request. The federation is a whole
 // apiserver with etcd. All of it shares the machine's processors: "members at once" is what the members take when each is asked by a client of its own at the same
 // time, which is the least that a federation on the same machine has to wait for. "Elsewhere" is with members that are on machines of their own: what they send has
-// been encoded before, and comes as slowly as one that is asked alone sends it.
+// been encoded before, and comes as slowly as one that is asked alone sends it. With -real the one that is asked alone is a real API server with as many pods.
 package main
 
 import (
@@ -43,19 +43,27 @@ import (
 
 func main() {
 	pods, members, runs := flag.Int("pods", 10000, "pods of each member"), flag.Int("members", 3, "members"), flag.Int("runs", 7, "of each measurement")
+	real := flag.String("real", "", "program member, to take the pace of members elsewhere from a real API server: _output/bin/member")
 	flag.Parse()
-	if err := run(*pods, *members, *runs); err != nil {
+	if err := run(*pods, *members, *runs, *real); err != nil {
 		fmt.Fprintln(os.Stderr, "benchviews:", err)
 		os.Exit(1)
 	}
 }
 
-func run(pods, members, runs int) error {
+func run(pods, members, runs int, program string) error {
 	f, err := start()
 	if err != nil {
 		return err
 	}
 	defer f.stop()
+	var real *realMember
+	if program != "" {
+		if real, err = startReal(program, pods); err != nil {
+			return err
+		}
+		defer real.stop()
+	}
 	var all []*httptest.Server
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}} //nolint:gosec // fakes of this process
 	for i := range members {
@@ -85,15 +93,21 @@ func run(pods, members, runs int) error {
 			fmt.Printf("%s\n%-30s %s\n", accept, "federation", measure(runs, func() error { return get(client, f.admin.Host, accept) }))
 			continue
 		}
+		fmt.Println(accept)
 		alone := measure(runs, func() error { return get(insecure, all[0].URL, accept) })
+		fmt.Printf("%-30s %s\n", "a member alone", alone)
 		together := measure(runs, func() error { return atOnce(insecure, all, accept) })
+		fmt.Printf("%-30s %s\n", "members at once", together)
 		federated := measure(runs, func() error { return get(client, f.admin.Host, accept) })
+		fmt.Printf("%-30s %s: %.2f times the members at once\n", "federation", federated, float64(federated.median())/float64(together.median()))
+		if real != nil {
+			alone = measure(runs, func() error { return get(real.client, real.host, accept) })
+			fmt.Printf("%-30s %s of this process\n", "a real member alone", alone)
+		}
 		f.pace.Store(int64(alone.median()))
 		elsewhere := measure(runs, func() error { return get(client, f.admin.Host, accept) })
 		f.pace.Store(0)
-		fmt.Printf("%s\n%-30s %s\n%-30s %s\n", accept, "a member alone", alone, "members at once", together)
-		fmt.Printf("%-30s %s: %.2f times the members at once\n", "federation", federated, float64(federated.median())/float64(together.median()))
-		fmt.Printf("%-30s %s: %.2f times a member alone\n", "federation, members elsewhere", elsewhere, float64(elsewhere.median())/float64(alone.median()))
+		fmt.Printf("%-30s %s: %.2f times the last that was alone\n", "federation, members elsewhere", elsewhere, float64(elsewhere.median())/float64(alone.median()))
 	}
 	fmt.Printf("heap before %d MB, after %d MB\n", before>>20, heap()>>20)
 	return nil
