@@ -19,6 +19,9 @@ import (
 )
 
 // newTestInternet makes what the program internet makes.
+// A goroutine that is locked to its thread ends it with itself, unless it is the main thread, which would keep a machine's network namespace: no test gets that one.
+func init() { runtime.LockOSThread() }
+
 func newTestInternet(t *testing.T) *internet {
 	t.Helper()
 	if os.Geteuid() != 0 {
