@@ -37,6 +37,8 @@ type allowance struct {
 	stream bool
 	// waits is for responses that begin when there is something to send.
 	waits bool
+	// copying takes what comes of a response in its format; nil: none does.
+	copying *copying
 }
 
 // budget is how many bytes may be read at the same time.
@@ -88,10 +90,10 @@ func (m *Members) allowHeld(ctx context.Context, h *holds) context.Context {
 	return context.WithValue(ctx, allowanceKey{}, a)
 }
 
-// unweighed returns the context for an answer that is passed on without decoding it, if that can be done: it costs its length.
-func (m *Members) unweighed(ctx context.Context) context.Context {
+// copied returns the context for an answer that is copied as it comes, without decoding it, if that can be done: it costs its length.
+func (m *Members) copied(ctx context.Context, c *copying) context.Context {
 	a, _ := ctx.Value(allowanceKey{}).(allowance)
-	a.meter = m.meter(true)
+	a.meter, a.copying = m.meter(true), c
 	return context.WithValue(ctx, allowanceKey{}, a)
 }
 
@@ -152,6 +154,12 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		silent.Stop()
 	}
 	body := &patientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, silent: silent, stream: a.stream, budgets: [2]*budget{b.own, a.budget}, end: time.Now().Add(whole), held: a.holds}
+	if c := a.copying; c != nil {
+		c.reset()
+		if response.StatusCode == http.StatusOK && response.Header.Get("Content-Type") == c.format.mediaType() {
+			body.copying = c
+		}
+	}
 	response.Body = body
 	if a.holds != nil {
 		a.holds.add(body.release)
@@ -174,6 +182,7 @@ type patientBody struct {
 	counted atomic.Int64 // what is counted of it
 	held    *holds       // release what is counted; nil: Close does
 	end     time.Time
+	copying *copying
 	closed  atomic.Bool // perhaps while it is being read
 }
 
@@ -192,6 +201,9 @@ func (b *patientBody) Read(p []byte) (int, error) {
 		b.silent.Reset(min(patience, time.Until(b.end)))
 	case context.Cause(b.ctx) == errSilent: //nolint:errorlint // it is that very one
 		err = errSilent
+	}
+	if b.copying != nil {
+		b.copying.take(p[:n])
 	}
 	return n, err
 }

@@ -21,7 +21,7 @@ type copier struct {
 	label   []byte            // of the cluster
 	owners  map[string][]byte // as they are shown, by namespace, hash of the template and what the member sent
 	chunk   []byte            // copies, one after the other
-	each    int               // bytes of a chunk
+	each    int               // bytes of the next chunk
 
 	item item
 	pod  copied
@@ -139,6 +139,7 @@ func (c *copier) copy() (encoded []byte, ok bool) {
 	}
 	if cap(c.chunk)-len(c.chunk) < c.each/16 {
 		c.chunk = make([]byte, 0, c.each)
+		c.each = min(2*c.each, mostChunk)
 	}
 	from := len(c.chunk)
 	c.chunk = c.format.appendItem(c.chunk, &c.item)

@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/registry/views/canonical"
 )
 
 var formats = map[string]format{"protobuf": protobufFormat{}, "JSON": jsonFormat{}}
@@ -170,6 +172,8 @@ func hostileLists(t testing.TB, f format) map[string][]byte {
 			"another kind":           {`"kind":"PodList"`, `"kind":"SecretList"`},
 			"its version twice":      {`"resourceVersion":"1"`, `"resourceVersion":"1","resourceVersion":"2"`},
 			"no list":                {`"items":[`, `"items":{`},
+			"a comma at the end":     {"]}\n", ",]}"},
+			"no comma":               {"},{", "}{"},
 		} {
 			all[name] = []byte(strings.Replace(string(good), change[0], change[1], 1))
 		}
@@ -201,6 +205,7 @@ func hostileLists(t testing.TB, f format) map[string][]byte {
 		"another kind":             bytes.Replace(lists(message(listItems, pod)), []byte("PodList"), []byte("PodLisT"), 1),
 		"another encoding":         append(bytes.TrimSuffix(lists(), envelopeEnd), 3<<3|2, 1, 'x', 4<<3|2, 0),
 		"an end too early":         good[:len(good)-7],
+		"the end in the list":      slices.Concat(envelopeBegin(&pods), message(envelopeRaw, message(listMetadata), message(listItems, pod), envelopeEnd)),
 	}
 }
 
@@ -239,6 +244,68 @@ func TestNothingIsSmuggledIntoCopies(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAListMayComeInAnyParts: what is copied of a list is the same however it comes, and whenever it is known what is wanted of it.
+func TestAListMayComeInAnyParts(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for name, f := range formats {
+		lists := hostileLists(t, f)
+		for _, n := range []int{0, 1, 2, 30} {
+			lists[fmt.Sprint(n, " pods")] = written(t, f, randomPods(int64(n), n))
+		}
+		whole := written(t, f, randomPods(9, 3))
+		for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
+			lists[fmt.Sprint("the first bytes: ", n)] = whole[:n]
+		}
+		for what, list := range lists {
+			want, wantOK := ofShop().copied(t.Context(), list, f)
+			for _, most := range []int{1, 3, 100, 1 << 12} {
+				c := &copying{ctx: t.Context(), format: f}
+				for rest, known := list, r.Intn(len(list)+1); len(rest) > 0; {
+					if len(list)-len(rest) >= known {
+						c.wanted.CompareAndSwap(nil, ofShop())
+					}
+					n := min(1+r.Intn(most), len(rest))
+					part := slices.Clone(rest[:n])
+					c.take(part)
+					clear(part) // the next one overwrites it
+					rest = rest[n:]
+				}
+				c.wanted.CompareAndSwap(nil, ofShop())
+				got, ok := c.finish()
+				if ok != wantOK || ok && (got.version != want.version || got.next != want.next || got.sent != want.sent || got.dropped != want.dropped || !reflect.DeepEqual(got.items, want.items)) {
+					t.Fatalf("%s: %s, in parts of up to %d bytes: %v, and not %v", name, what, most, ok, wantOK)
+				}
+			}
+		}
+	}
+}
+
+// TestALargeItemIsTriedSeldom: a list that comes in small parts costs no more than some times its length.
+func TestALargeItemIsTriedSeldom(t *testing.T) {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Annotations: map[string]string{"a": strings.Repeat("x", 1<<20)}}}
+	for name, f := range formats {
+		list, tries := written(t, f, &corev1.PodList{Items: []corev1.Pod{p}}), 0
+		w := &walk{kind: &pods, format: counting{f, &tries}, each: func([]canonical.Part) bool { return true }}
+		for at := 1000; at < len(list); at += 1000 {
+			w.over(list[:at])
+		}
+		if tries > 2000 {
+			t.Errorf("%s: %d kB were gone over", name, tries)
+		}
+	}
+}
+
+// counting counts the kilobytes of items that are looked at.
+type counting struct {
+	format
+	kilobytes *int
+}
+
+func (c counting) next(k *kind, items []byte, parts []canonical.Part) ([]canonical.Part, int, bool, bool) {
+	*c.kilobytes += len(items) >> 10
+	return c.format.next(k, items, parts)
 }
 
 // TestListsAreTheSameInEachFormat: what lists do they do for clients of each encoding.

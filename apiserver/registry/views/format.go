@@ -21,9 +21,14 @@ import (
 type format interface {
 	// mediaType is what members are asked for.
 	mediaType() string
-	// items calls each for the parts of each item of a list, until it returns false. They are valid until it returns. ok is false for a list that is not
-	// canonical, or of another kind: it has to be decoded.
-	items(k *kind, body []byte, each func(parts []canonical.Part) bool) (about metav1.ListMeta, ok bool)
+	// begin returns what a list says of itself, and where its items begin and end; end is -1 where only what comes after them says it. ok is false for a list
+	// that is not canonical, or of another kind: it has to be decoded. It is false, too, of one that breaks off before its items.
+	begin(k *kind, list []byte) (about metav1.ListMeta, at, end int, ok bool)
+	// next returns the parts of the next item, and how many bytes it takes with what parts it from the one after it: 0 if there is none. They are valid until
+	// items changes. ok is false for an item that is not canonical, or breaks off. last says that only the end may follow.
+	next(k *kind, items []byte, parts []canonical.Part) (of []canonical.Part, n int, last, ok bool)
+	// isEnd reports whether a list may end so after its items.
+	isEnd(rest []byte) bool
 	// text returns the text that a part is. ok is false where it has to be decoded.
 	text(value []byte) (text string, ok bool)
 	// owners returns the owners of raw parts, one after the other.

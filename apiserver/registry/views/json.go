@@ -17,30 +17,33 @@ type jsonFormat struct{}
 
 func (jsonFormat) mediaType() string { return runtime.ContentTypeJSON }
 
-func (jsonFormat) items(k *kind, body []byte, each func([]canonical.Part) bool) (about metav1.ListMeta, ok bool) {
-	body, begins := bytes.CutPrefix(body, listBegin(k))
-	_, list, ok := listMetaForm.JSON(body, nil)
-	if !begins || !ok || json.Unmarshal(body[:len(body)-len(list)], &about) != nil {
-		return about, false
+func (jsonFormat) begin(k *kind, list []byte) (about metav1.ListMeta, at, end int, ok bool) {
+	meta, begins := bytes.CutPrefix(list, listBegin(k))
+	_, rest, ok := listMetaForm.JSON(meta, nil)
+	if !begins || !ok || json.Unmarshal(meta[:len(meta)-len(rest)], &about) != nil {
+		return about, 0, 0, false
 	}
-	list, begins = bytes.CutPrefix(list, []byte(`,"items":[`))
-	list, ends := bytes.CutSuffix(bytes.TrimSuffix(list, []byte("\n")), []byte("]}"))
-	if !begins || !ends {
-		return about, false
+	items, ok := bytes.CutPrefix(rest, []byte(`,"items":[`))
+	return about, len(list) - len(items), -1, ok
+}
+
+func (jsonFormat) next(k *kind, items []byte, parts []canonical.Part) (of []canonical.Part, n int, last, ok bool) {
+	if items[0] == ']' {
+		return parts, 0, true, true
 	}
-	var parts []canonical.Part
-	for len(list) > 0 {
-		if parts, list, ok = k.form.JSON(list, parts[:0]); !ok || !each(parts) {
-			return about, false
-		}
-		if len(list) == 0 {
-			break
-		}
-		if list, ok = bytes.CutPrefix(list, []byte(",")); !ok || len(list) == 0 {
-			return about, false
-		}
+	of, rest, ok := k.form.JSON(items, parts)
+	if !ok || len(rest) == 0 {
+		return of, 0, false, false
 	}
-	return about, true
+	n = len(items) - len(rest)
+	if rest[0] == ',' {
+		return of, n + 1, false, true
+	}
+	return of, n, true, true
+}
+
+func (jsonFormat) isEnd(rest []byte) bool {
+	return bytes.Equal(bytes.TrimSuffix(rest, []byte("\n")), []byte("]}"))
 }
 
 // listBegin returns how a list begins.

@@ -148,18 +148,21 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 		o.ResourceVersion = "0"
 	}
 	var answer restclient.Result
-	var ours map[string]bool
+	wanted, copying := &wanted{kind: r.kind, namespace: namespace, cluster: l.cluster, owners: r.owners.lookup()}, &copying{ctx: ctx, format: f}
 	group, of := errgroup.WithContext(ctx)
-	if r.kind.namespaced {
-		group.Go(supervisor.Protected(of, "views", func(ctx context.Context) (err error) {
-			ours, err = r.namespaces.inMember(ctx, l, namespace)
-			return err
-		}))
-	}
+	group.Go(supervisor.Protected(of, "views", func(ctx context.Context) (err error) {
+		if r.kind.namespaced {
+			wanted.ours, err = r.namespaces.inMember(ctx, l, namespace)
+		}
+		if err == nil {
+			copying.wanted.Store(wanted)
+		}
+		return err
+	}))
 	group.Go(supervisor.Protected(of, "views", func(ctx context.Context) error {
 		request := get(l.clientOfKind(r.kind), r.kind.resource.Resource, namespace).SpecificallyVersionedParams(&o, scheme.ParameterCodec, corev1.SchemeGroupVersion)
 		if f != nil {
-			ctx = r.members.unweighed(ctx)
+			ctx = r.members.copied(ctx, copying)
 			request.SetHeader("Accept", f.mediaType())
 		}
 		answer = request.Do(ctx)
@@ -168,11 +171,12 @@ func (r *REST) listAt(ctx context.Context, l *link, namespace string, by selecte
 	if err := group.Wait(); err != nil {
 		return part{}, err
 	}
-	return r.partOf(ctx, l, wanted{r.kind, namespace, ours, l.cluster, r.owners.lookup()}, answer, f)
+	return r.partOf(ctx, l, copying, answer)
 }
 
 // partOf returns what a member's answer has of what was wanted.
-func (r *REST) partOf(ctx context.Context, l *link, wanted wanted, answer restclient.Result, f format) (part, error) {
+func (r *REST) partOf(ctx context.Context, l *link, copying *copying, answer restclient.Result) (part, error) {
+	f, wanted := copying.format, copying.wanted.Load()
 	if f != nil {
 		var mediaType string
 		body, err := answer.ContentType(&mediaType).Raw()
@@ -180,7 +184,7 @@ func (r *REST) partOf(ctx context.Context, l *link, wanted wanted, answer restcl
 			return part{}, err
 		}
 		if mediaType == f.mediaType() {
-			if p, ok := wanted.copied(ctx, body, f); ok {
+			if p, ok := copying.finish(); ok {
 				return p, nil
 			}
 		}

@@ -85,27 +85,26 @@ func (w *wanted) decoded(ctx context.Context, list runtime.Object) (part, error)
 
 // copied returns the objects of a list as they are shown, in its format, without decoding them. ok is false of one that has to be decoded.
 func (w *wanted) copied(ctx context.Context, list []byte, f format) (p part, ok bool) {
-	c := newCopier(ctx, f, w.cluster, w.owners, len(list))
-	about, ok := f.items(w.kind, list, func(parts []canonical.Part) bool {
-		if p.sent++; !c.read(parts) {
-			return false
-		}
-		switch w.fateOf(c.pod.namespace, c.pod.name) {
-		case isDropped:
-			p.dropped++
-		case isShown:
-			encoded, ok := c.copy()
-			p.items = append(p.items, shown{c.pod.namespace, nameAt(c.pod.name, w.cluster), nil, encoded})
-			return ok
-		}
-		return true
-	})
-	head, err := beginPart(&about)
-	if !ok || err != nil {
-		return part{}, false
+	c := &copying{ctx: ctx, format: f}
+	c.wanted.Store(w)
+	c.take(list)
+	return c.finish()
+}
+
+// copy adds an item to the part, as it is shown. It returns false if it has to be decoded.
+func (p *part) copy(w *wanted, c *copier, item []canonical.Part) (ok bool) {
+	if p.sent++; !c.read(item) {
+		return false
 	}
-	p.version, p.next = head.version, head.next
-	return p, true
+	switch w.fateOf(c.pod.namespace, c.pod.name) {
+	case isDropped:
+		p.dropped++
+	case isShown:
+		encoded, ok := c.copy()
+		p.items = append(p.items, shown{c.pod.namespace, nameAt(c.pod.name, w.cluster), nil, encoded})
+		return ok
+	}
+	return true
 }
 
 // encode encodes the objects of a part.

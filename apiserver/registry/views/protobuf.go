@@ -41,28 +41,36 @@ func envelopeBegin(k *kind) []byte {
 	return appendBytes([]byte("k8s\x00"), envelopeType, of)
 }
 
-func (protobufFormat) items(k *kind, body []byte, each func([]canonical.Part) bool) (about metav1.ListMeta, ok bool) {
-	body, begins := bytes.CutPrefix(body, envelopeBegin(k))
-	list, rest, ok := nextField(body, envelopeRaw)
-	if !begins || !ok || !bytes.Equal(rest, envelopeEnd) {
-		return about, false
+func (protobufFormat) begin(k *kind, list []byte) (about metav1.ListMeta, at, end int, ok bool) {
+	head := envelopeBegin(k)
+	data, begins := bytes.CutPrefix(list, head)
+	number, wire, n := protowire.ConsumeTag(data)
+	if !begins || n < 0 || number != envelopeRaw || wire != protowire.BytesType {
+		return about, 0, 0, false
 	}
-	meta, list, ok := nextField(list, listMetadata)
+	size, m := protowire.ConsumeVarint(data[n:])
+	if m < 0 || size > maxAnswer {
+		return about, 0, 0, false
+	}
+	at = len(head) + n + m
+	end = at + int(size) //nolint:gosec // it is no more than maxAnswer
+	meta, rest, ok := nextField(list[at:min(end, len(list))], listMetadata)
 	if _, known := listMetaForm.Protobuf(meta, nil); !ok || !known || about.Unmarshal(meta) != nil {
-		return about, false
+		return about, 0, 0, false
 	}
-	var parts []canonical.Part
-	for len(list) > 0 {
-		var of []byte
-		if of, list, ok = nextField(list, listItems); !ok {
-			return about, false
-		}
-		if parts, ok = k.form.Protobuf(of, parts[:0]); !ok || !each(parts) {
-			return about, false
-		}
-	}
-	return about, true
+	return about, min(end, len(list)) - len(rest), end, true
 }
+
+func (protobufFormat) next(k *kind, items []byte, parts []canonical.Part) (of []canonical.Part, n int, last, ok bool) {
+	item, rest, ok := nextField(items, listItems)
+	if !ok {
+		return parts, 0, false, false
+	}
+	of, ok = k.form.Protobuf(item, parts)
+	return of, len(items) - len(rest), false, ok
+}
+
+func (protobufFormat) isEnd(rest []byte) bool { return bytes.Equal(rest, envelopeEnd) }
 
 // nextField returns the content of the next field, if it is one of bytes with that number, and what comes after it.
 func nextField(data []byte, number protowire.Number) (content, rest []byte, ok bool) {
