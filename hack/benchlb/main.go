@@ -183,7 +183,15 @@ func (b *bench) run(out string) (err error) {
 		return err
 	}
 	defer backend.end()
-	text := heading
+	text, err := b.sections(ctx, cert)
+	if err != nil {
+		return err
+	}
+	return write(out, heading+text)
+}
+
+// sections measures the parts that are asked for, and returns what the document has of each.
+func (b *bench) sections(ctx context.Context, cert *certificate) (text string, err error) {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *certificate) (string, error)
@@ -193,10 +201,15 @@ func (b *bench) run(out string) (err error) {
 		}
 		section, err := part.measure(ctx, cert)
 		if err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
+			return "", fmt.Errorf("%s: %w", part.name, err)
 		}
 		text += section
 	}
+	return text, nil
+}
+
+// write writes the section of a document, or prints it.
+func write(out, text string) error {
 	if out == "-" {
 		fmt.Print(text)
 		return nil
