@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"federation/apiserver"
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry"
 	"federation/clusterregistry/capacity"
@@ -25,7 +26,6 @@ import (
 	"federation/controllers/crosscluster"
 	"federation/controllers/drill"
 	"federation/controllers/drill/clients"
-	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/election"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/controllers/federationinfo"
@@ -36,6 +36,7 @@ import (
 	"federation/controllers/shards"
 	"federation/controllers/shards/plan"
 	"federation/controllers/supervisor"
+	"federation/controllers/tracing/export"
 	"federation/controllers/writegate"
 	"federation/dnsprovider/authoritative"
 )
@@ -79,8 +80,12 @@ func (o *controllersOptions) keepRunning(ctx context.Context, config *rest.Confi
 		}
 		return err
 	}
-	endTraces, err := o.startTraces(ctx)
+	traces, err := apiserver.ReadTracing(o.tracingConfig)
 	if err != nil {
+		return err
+	}
+	var endTraces func()
+	if o.spans, endTraces, err = export.Start(ctx, traces, election.ProcessName()); err != nil {
 		return err
 	}
 	defer endTraces()
@@ -257,7 +262,7 @@ func (c *controllers) manager() *manager.Manager {
 		Client: c.client, Federation: c.federation, Recorder: c.recorder, Info: c.info(), Members: c.members(), Parts: c.parts,
 		NewInformers: func(held plan.Set) (manager.Informers, error) { return manager.InformersOf(c.config, c.client, held) },
 		Failover:     c.failoverSettings(), Others: c.stated, SecretsEverywhere: c.propagateSecrets == secretsAll, Levels: c.levels, Spent: readiness.ThreadTime,
-		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: c.recordsOf},
+		Drills: manager.Drills{Process: c.process, Writes: c.took, Leases: c.kube.CoordinationV1().Leases(v1beta1.FederationNamespace), Clients: asks, Records: manager.RecordsServed(c.served.RecordsOf)},
 		Writes: c.writes, Reports: c.reports, Spans: c.spans, ObjectMetrics: c.objectMetricsSeries(), Unschedulable: c.unschedulable, Offers: c.offers, Withdraw: !c.endpoints,
 	}}
 }
@@ -294,19 +299,6 @@ func (c *controllers) decide(ctx context.Context, from manager.Informers) error 
 func (c *controllers) propagate(ctx context.Context, from manager.Informers, held plan.Set) error {
 	m := c.manager()
 	return m.Run(ctx, from, held, m.Propagators(held))
-}
-
-// recordsOf has the data of some record sets as this process serves them.
-func (c *controllers) recordsOf(_ context.Context, of []drillplan.Record) (map[drillplan.Record][]string, error) {
-	data := make(map[drillplan.Record][]string, len(of))
-	for _, r := range of {
-		for _, set := range c.served.RecordsOf(r.Name) {
-			if string(set.Type) == r.Type {
-				data[r] = set.Rdata
-			}
-		}
-	}
-	return data, nil
 }
 
 // failoverSettings are those of the flags, with the age that a probe may have: three periods and the time that one may take.

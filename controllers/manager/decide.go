@@ -7,9 +7,11 @@ import (
 	"federation/controllers/customkinds"
 	"federation/controllers/drain"
 	"federation/controllers/drill"
+	drillplan "federation/controllers/drill/plan"
 	"federation/controllers/failover"
 	"federation/controllers/placement"
 	"federation/controllers/readiness"
+	"federation/dnsprovider"
 )
 
 // Deciders returns the parts that look at all objects. One process has them at a time.
@@ -58,6 +60,21 @@ func (m *Manager) drills(_ context.Context, from Informers) (func(context.Contex
 		return nil, err
 	}
 	return c.Run, nil
+}
+
+// RecordsServed returns what drills ask for record sets, of what a DNS server has of a name.
+func RecordsServed(recordsOf func(name string) []dnsprovider.RRSet) func(context.Context, []drillplan.Record) (map[drillplan.Record][]string, error) {
+	return func(_ context.Context, of []drillplan.Record) (map[drillplan.Record][]string, error) {
+		data := make(map[drillplan.Record][]string, len(of))
+		for _, r := range of {
+			for _, set := range recordsOf(r.Name) {
+				if string(set.Type) == r.Type {
+					data[r] = set.Rdata
+				}
+			}
+		}
+		return data, nil
+	}
 }
 
 func (m *Manager) drillSchedules(_ context.Context, from Informers) (func(context.Context) error, error) {
