@@ -3,6 +3,7 @@ package plan
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,8 +29,21 @@ func (s *Settings) MembersOf(nodes []*corev1.Node, ipv6 bool) (out []Member) {
 			out = append(out, Member{n.Name, addr, isReady(n)})
 		}
 	}
-	slices.SortFunc(out, func(a, b Member) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(out, Member.compare)
 	return slices.CompactFunc(out, func(a, b Member) bool { return a.Addr == b.Addr })
+}
+
+// compare orders by address; of one address what is ready comes first, as the machine may have had another name before.
+func (m Member) compare(o Member) int {
+	switch {
+	case m.Addr != o.Addr:
+		return m.Addr.Compare(o.Addr)
+	case m.Ready != o.Ready && m.Ready:
+		return -1
+	case m.Ready != o.Ready:
+		return 1
+	}
+	return strings.Compare(m.Node, o.Node)
 }
 
 func (s *Settings) addressOf(n *corev1.Node, ipv6 bool) netip.Addr {

@@ -309,3 +309,30 @@ func TestPorts(t *testing.T) {
 		}
 	}
 }
+
+// TestMembersOfNodesInAnyOrder: of two with one address, as of a machine that came back under another name, it is the one that is ready.
+func TestMembersOfNodesInAnyOrder(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		var nodes []*corev1.Node
+		ready := map[string]bool{}
+		for i := range 20 {
+			addr, is := fmt.Sprintf("10.0.0.%d", 1+r.IntN(5)), r.IntN(2) == 0
+			n := node(fmt.Sprint("n", i), nil, addr)
+			if !is {
+				unready(n)
+			}
+			nodes, ready[addr] = append(nodes, n), ready[addr] || is
+		}
+		got := settings().MembersOf(nodes, false)
+		for _, m := range got {
+			if m.Ready != ready[m.Addr.String()] {
+				t.Fatalf("seed %d: %v, and one with that address is ready: %t", seed, m, !m.Ready)
+			}
+		}
+		r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+		if again := settings().MembersOf(nodes, false); len(got) != len(ready) || !slices.Equal(again, got) {
+			t.Fatalf("seed %d: %v, and in another order %v", seed, got, again)
+		}
+	}
+}
