@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -10,7 +11,7 @@ import (
 // Table has the holder of each shard, or "".
 type Table [v1beta1.Shards]string
 
-// ParseTable parses what String returned; "" is a table without holders.
+// ParseTable parses what String returned; "" is a table without holders. One in which two hold a shard is refused.
 func ParseTable(text string) (t Table, err error) {
 	if text == "" {
 		return t, nil
@@ -25,6 +26,9 @@ func ParseTable(text string) (t Table, err error) {
 			return t, err
 		}
 		for _, shard := range set.Shards() {
+			if other := t[shard]; other != "" {
+				return t, fmt.Errorf("shard %d: must have one holder, not both %q and %q", shard, min(holder, other), max(holder, other))
+			}
 			t[shard] = holder
 		}
 	}

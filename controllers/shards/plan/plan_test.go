@@ -141,3 +141,12 @@ func TestUnsettledGivesNothing(t *testing.T) {
 		t.Errorf("%+v", dead)
 	}
 }
+
+// TestTwoNeverHoldOneShard: a table that says so is refused, each time.
+func TestTwoNeverHoldOneShard(t *testing.T) {
+	for range 20 { // of a map in whatever order
+		if table, err := ParseTable(`{"a":"0-31","b":"31-63"}`); err == nil {
+			t.Fatalf("shard 31 is %s's", table[31])
+		}
+	}
+}
