@@ -115,6 +115,9 @@ func Next(c *v1beta1.Cluster, w World) Step {
 
 // leaveDNS waits until no resolver has the cluster's addresses, and has its replicas move then.
 func leaveDNS(c *v1beta1.Cluster, d *v1beta1.Drain, w World) Step {
+	if HasTaint(c, Taint) {
+		return act(c, Evict) // its replicas move already
+	}
 	ttl, providers, propagation := w.TTL, w.Providers, dnsPropagation
 	if fixed := c.Spec.Drain.TTLSeconds; fixed != nil {
 		if ttl, providers = time.Duration(*fixed)*time.Second, nil; ttl == 0 {
@@ -131,7 +134,7 @@ func leaveDNS(c *v1beta1.Cluster, d *v1beta1.Drain, w World) Step {
 		}
 	}
 	until := metav1.NewTime(from.Add(ttl + propagation))
-	if left := until.Sub(w.Now); left > 0 && !HasTaint(c, Taint) {
+	if left := until.Sub(w.Now); left > 0 {
 		return wait(c, w, v1beta1.ClusterDrainStatus{Phase: v1beta1.DrainExpiring, Until: &until}, min(left, lookAgain)) // a provider may get behind meanwhile
 	}
 	return act(c, Evict)
