@@ -64,7 +64,7 @@ func (e Engager) watch(ctx context.Context, name string, client kubernetes.Inter
 	}
 	nodes := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes().Informer()
 	pods := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(running)).Core().V1().Pods().Informer()
-	w := &watcher{Options: e.Options, name: name, nodes: nodes, pods: pods, changed: make(chan struct{}, 1)}
+	w := &watcher{Options: e.Options, name: name, nodes: nodes, pods: pods, wake: supervisor.NewWake()}
 	for resource, i := range map[string]cache.SharedIndexInformer{"nodes": nodes, "pods": pods} {
 		if err := i.SetTransform(meteredTransform(meter)); err != nil {
 			return err
@@ -90,7 +90,7 @@ type watcher struct {
 	Options
 	name        string
 	nodes, pods cache.SharedIndexInformer
-	changed     chan struct{}
+	wake        supervisor.Wake
 
 	// The rest belongs to the goroutine of run.
 	uid     string // "" where the Cluster is to be read again
@@ -100,40 +100,17 @@ type watcher struct {
 }
 
 func (w *watcher) handler() cache.ResourceEventHandler {
-	changed := func(any) {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(was, is any) {
+	wake := func(any) { w.wake.Signal() }
+	return cache.ResourceEventHandlerFuncs{AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(was, is any) {
 		if !sameState(was, is) {
-			changed(is)
+			wake(is)
 		}
 	}}
 }
 
 func (w *watcher) run(ctx context.Context) {
-	if !cache.WaitForCacheSync(ctx.Done(), w.nodes.HasSynced, w.pods.HasSynced) {
-		return
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.changed:
-		case <-timer.C:
-		}
-		if next := w.sumUp(ctx); next > 0 {
-			timer.Reset(next)
-		}
-		select { // a burst of changes is summed up once
-		case <-ctx.Done():
-			return
-		case <-time.After(w.Urgent):
-		}
+	if cache.WaitForCacheSync(ctx.Done(), w.nodes.HasSynced, w.pods.HasSynced) {
+		w.wake.Repeat(ctx, w.Urgent, w.sumUp)
 	}
 }
 

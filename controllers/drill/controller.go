@@ -132,7 +132,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.Clients != nil {
 		defer c.Clients.Want(ctx, nil)
 	}
-	c.repeat(ctx, c.reconcile)
+	c.wake.Repeat(ctx, 0, c.reconcile)
 	return nil
 }
 

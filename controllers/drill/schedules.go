@@ -41,7 +41,7 @@ func (s *Schedules) Run(ctx context.Context) error {
 	if !s.synced(ctx) {
 		return nil
 	}
-	s.repeat(ctx, s.reconcile)
+	s.wake.Repeat(ctx, 0, s.reconcile)
 	return nil
 }
 

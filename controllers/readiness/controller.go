@@ -21,6 +21,7 @@ import (
 	"federation/controllers/held"
 	"federation/controllers/readiness/plan"
 	reviewplan "federation/controllers/review/plan"
+	"federation/controllers/supervisor"
 	"federation/scheduler"
 )
 
@@ -61,7 +62,7 @@ type Options struct {
 // Controller keeps the FailoverReadinesses up to date. Make it with New.
 type Controller struct {
 	Options
-	wake chan struct{}
+	wake supervisor.Wake
 	subs []subscription
 
 	mu      sync.Mutex
@@ -112,7 +113,7 @@ type domain struct {
 // New makes a controller and subscribes it to what losses depend on.
 func New(o Options) (*Controller, error) {
 	c := &Controller{
-		Options: o, wake: make(chan struct{}, 1), changed: map[key]bool{}, fleet: reviewplan.NewFleet(o.Info, o.Settings),
+		Options: o, wake: supervisor.NewWake(), changed: map[key]bool{}, fleet: reviewplan.NewFleet(o.Info, o.Settings),
 		clusters: map[string]*v1beta1.Cluster{}, policies: map[string]*v1beta1.PlacementPolicy{}, free: map[string]reviewplan.Amounts{}, domains: map[string]*domain{}, stored: map[string]decoded{}, unchecked: map[key]growth{},
 	}
 	for _, r := range watchedResources() {
@@ -159,10 +160,7 @@ func (c *Controller) enqueue(r schema.GroupVersionResource, obj any) {
 	}
 	c.changed[key{r, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}] = true
 	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Signal()
 }
 
 func (c *Controller) removeHandlers() {
@@ -183,20 +181,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	c.gathers = time.Now().Add(c.After)
 	c.rest = c.gathers
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-		if next := c.reconcile(ctx, time.Now()); next > 0 {
-			timer.Reset(next)
-		}
-	}
+	c.wake.Repeat(ctx, 0, func(ctx context.Context) time.Duration { return c.reconcile(ctx, time.Now()) })
+	return nil
 }
 
 // reconcile takes in what has changed, evaluates at most one domain, and writes what is due. It returns when to run again; 0
