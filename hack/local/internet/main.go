@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -11,12 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
-	"github.com/vishvananda/netlink"
-)
 
-const (
-	bridge  = "internet"
-	address = "10.64.255.254"
+	"federation/hack/local/uplink"
 )
 
 // The main goroutine keeps the process's first thread, whose namespace is what /proc/PID/ns/net shows. Other
@@ -40,7 +35,7 @@ func run(ctx context.Context) error {
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("a network namespace of its own: %w", err)
 	}
-	if err := build(); err != nil {
+	if err := uplink.MakeInternet(); err != nil {
 		return err
 	}
 	if err := serveDNS(*dns); err != nil {
@@ -53,37 +48,5 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	<-ctx.Done()
-	return nil
-}
-
-// build makes the bridge, and has the kernel route as a router does. Its link address is given: one that it chose would be
-// the lowest of those that are plugged in, and so change when a cluster dies, for all others too.
-func build() error {
-	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, HardwareAddr: net.HardwareAddr{2, 0, 10, 64, 255, 254}}}
-	if err := netlink.LinkAdd(b); err != nil {
-		return fmt.Errorf("bridge: %w", err)
-	}
-	a := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(16, 32)}}
-	if err := netlink.AddrAdd(b, a); err != nil {
-		return fmt.Errorf("address %s: %w", a, err)
-	}
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	for _, link := range []netlink.Link{lo, b} {
-		if err := netlink.LinkSetUp(link); err != nil {
-			return fmt.Errorf("%s up: %w", link.Attrs().Name, err)
-		}
-	}
-	for file, value := range map[string]string{
-		"ip_forward":                         "1",
-		"conf/all/send_redirects":            "0", // nodes need not know each other
-		"conf/" + bridge + "/send_redirects": "0",
-	} {
-		if err := os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0); err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"federation/hack/forward"
+	"federation/hack/local/uplink"
 )
 
 // serveDNS hands queries inside on to the server outside, and its answers back. The listeners are made by the
@@ -14,7 +15,7 @@ func serveDNS(server string) error {
 	if server == "" {
 		return nil
 	}
-	inside := net.JoinHostPort(address, "53")
+	inside := net.JoinHostPort(uplink.InternetAddress, "53")
 	udp, err := net.ListenPacket("udp4", inside)
 	if err != nil {
 		return fmt.Errorf("DNS: %w", err)
@@ -33,7 +34,7 @@ func serveAPI(server string) error {
 	if server == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp4", net.JoinHostPort(address, "443"))
+	l, err := net.Listen("tcp4", net.JoinHostPort(uplink.InternetAddress, "443"))
 	if err != nil {
 		return fmt.Errorf("API: %w", err)
 	}

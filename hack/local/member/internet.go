@@ -24,9 +24,6 @@ type internet struct {
 	bridge netlink.Link
 }
 
-// internetAddress is the router's, and that of the DNS server that all pods may ask.
-const internetAddress = "10.64.255.254"
-
 func openInternet(pidFile string) (*internet, error) {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -43,7 +40,7 @@ func openInternet(pidFile string) (*internet, error) {
 	if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
 		return nil, err
 	}
-	n.bridge, err = n.links.LinkByName("internet")
+	n.bridge, err = n.links.LinkByName(uplink.Bridge)
 	return n, err
 }
 
@@ -72,7 +69,7 @@ func (n *internet) route(to netip.Prefix, node netip.Addr) error {
 
 // routeToSegment has a network be on the segment of the machines that are plugged in: one of them answers at each of its addresses, or none does.
 func (n *internet) routeToSegment(to netip.Prefix) error {
-	return n.replaceRoute(to, netlink.Route{Scope: netlink.SCOPE_LINK, Src: net.ParseIP(internetAddress)})
+	return n.replaceRoute(to, netlink.Route{Scope: netlink.SCOPE_LINK, Src: net.ParseIP(uplink.InternetAddress)})
 }
 
 func (n *internet) replaceRoute(to netip.Prefix, r netlink.Route) error {
@@ -111,7 +108,7 @@ func (n *internet) enterMachine(name string, address netip.Addr) error {
 	if err := n.plug(name, syscall.Gettid()); err != nil {
 		return err
 	}
-	return uplink.Set(address.String()+"/16", internetAddress)
+	return uplink.Set(address.String()+"/16", uplink.InternetAddress)
 }
 
 // forward leads connections to an address inside to one outside, until the process ends.

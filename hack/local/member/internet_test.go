@@ -37,14 +37,11 @@ func newTestInternet(t *testing.T) *internet {
 			if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
 				return err
 			}
-			if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "internet"}}); err != nil {
+			if err := uplink.MakeInternet(); err != nil {
 				return err
 			}
-			if n.bridge, err = n.links.LinkByName("internet"); err != nil {
-				return err
-			}
-			a := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(internetAddress), Mask: net.CIDRMask(16, 32)}}
-			return errors.Join(n.links.AddrAdd(n.bridge, a), n.links.LinkSetUp(n.bridge))
+			n.bridge, err = n.links.LinkByName(uplink.Bridge)
+			return err
 		}()
 	}()
 	if err := <-made; err != nil {
@@ -119,7 +116,7 @@ func TestMachines(t *testing.T) {
 		if err := <-up; err != nil {
 			t.Fatal(err)
 		}
-		if said, err := ask(); err != nil || said != name+" "+internetAddress {
+		if said, err := ask(); err != nil || said != name+" "+uplink.InternetAddress {
 			t.Errorf("the %s machine: %q, %v", name, said, err)
 		}
 		close(end)

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"federation/hack/local/uplink"
 )
 
 // enterInternet makes the API reachable for real nodes, and these for it.
@@ -87,7 +89,7 @@ func (c *cluster) runNode(ctx context.Context, i int, dir string) error {
 	defer func() { _ = log.Close() }() // the process has its own handle
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Real.bin, "node"), "--name="+c.nodeName(i), "--data-dir="+dir,
 		"--bin="+c.Real.bin, "--images="+c.Real.images, "--cgroup="+c.Real.cgroup+"-"+c.nodeName(i),
-		"--address="+c.Real.address(i).String()+"/16", "--gateway="+internetAddress, "--service-proxy="+c.Real.serviceProxy, "--federation-uid="+c.Real.federation,
+		"--address="+c.Real.address(i).String()+"/16", "--gateway="+uplink.InternetAddress, "--service-proxy="+c.Real.serviceProxy, "--federation-uid="+c.Real.federation,
 		"--pod-cidr="+c.podsOf(i).String(), "--cluster-cidr="+c.PodCIDR, "--cluster-dns="+c.serviceAddress(10).String())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -15,9 +15,6 @@ import (
 	"federation/hack/local/cgroup"
 )
 
-// internetDNS is where clients in the internet find the federation's DNS server.
-const internetDNS = "10.64.255.254"
-
 // internetProgram is the network that real nodes are plugged into.
 func (s *stack) internetProgram(st *state) *program {
 	return &program{

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"federation/hack/local/uplink"
 )
 
 // writeEnv writes what scripts need to know, as lines that a shell can source.
@@ -52,7 +54,7 @@ Its global names:  dig @127.0.0.1 -p %d %s SOA
 		fmt.Printf("Connections to members that were tried, and dropped:  nft list table inet %s\n", s.filterTable())
 	}
 	if st.Real {
-		fmt.Printf("A client outside:  %s COMMAND, for example dig or curl; its DNS server is %s\n", s.inInternet(), internetDNS)
+		fmt.Printf("A client outside:  %s COMMAND, for example dig or curl; its DNS server is %s\n", s.inInternet(), uplink.InternetAddress)
 	}
 	loss, back := "STOP", "kill -CONT"
 	if st.Real { // a stopped member would be a lost control plane only
