@@ -80,8 +80,10 @@ func (o *Options) complete() (err error) {
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = filepath.Join(o.DataDir, "kubeconfig")
 	}
-	o.Kubeconfig, err = filepath.Abs(o.Kubeconfig)
-	return err
+	if o.Kubeconfig, err = filepath.Abs(o.Kubeconfig); err != nil {
+		return err
+	}
+	return o.Real.complete()
 }
 
 func (o *Options) url() string { return fmt.Sprintf("https://127.0.0.1:%d", o.Port) }

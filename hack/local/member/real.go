@@ -34,19 +34,26 @@ func (r *real) addFlags(fs *pflag.FlagSet) {
 
 func (r *real) on() bool { return r.internetPID != "" }
 
-// open finds the internet.
-func (r *real) open() (err error) {
+// complete checks the flags. It makes paths absolute: the member is going to change its directory.
+func (r *real) complete() (err error) {
 	if !r.on() {
 		return nil
 	}
 	if r.number < 0 || r.number > 253 {
 		return fmt.Errorf("--number=%d: must be from 0 to 253", r.number)
 	}
-	if r.bin, err = filepath.Abs(r.bin); err != nil {
-		return err
+	for _, path := range []*string{&r.internetPID, &r.bin, &r.images} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
 	}
-	if r.images, err = filepath.Abs(r.images); err != nil {
-		return err
+	return nil
+}
+
+// open finds the internet.
+func (r *real) open() (err error) {
+	if !r.on() {
+		return nil
 	}
 	if r.internet, err = openInternet(r.internetPID); err != nil {
 		return fmt.Errorf("--internet=%s: %w", r.internetPID, err)
