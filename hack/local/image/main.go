@@ -12,12 +12,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"regexp"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -78,11 +79,7 @@ func run() error {
 // addLibraries adds what ldd lists for each file, which is nothing for a static program.
 func addLibraries(files map[string]string) {
 	library := regexp.MustCompile(`(/\S+) \(0x`)
-	var programs []string
-	for _, file := range files {
-		programs = append(programs, file)
-	}
-	for _, program := range programs {
+	for _, program := range slices.Collect(maps.Values(files)) { // files grows
 		out, _ := exec.Command("ldd", program).Output() // fails for what is no dynamic program
 		for _, found := range library.FindAllStringSubmatch(string(out), -1) {
 			files[found[1]] = found[1]
@@ -92,11 +89,6 @@ func addLibraries(files map[string]string) {
 
 // layerOf makes a layer of the files, in order, with the directories that they lie in.
 func layerOf(files map[string]string) (v1.Layer, error) {
-	var paths []string
-	for at := range files {
-		paths = append(paths, at)
-	}
-	sort.Strings(paths)
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	made := map[string]bool{"/": true}
@@ -106,8 +98,8 @@ func layerOf(files map[string]string) (v1.Layer, error) {
 			return nil, err
 		}
 	}
-	for _, at := range paths {
-		if err := directories(w, path.Dir(at), made); err != nil {
+	for _, at := range slices.Sorted(maps.Keys(files)) {
+		if err := addDirectories(w, path.Dir(at), made); err != nil {
 			return nil, err
 		}
 		if err := addFile(w, at, files[at]); err != nil {
@@ -120,12 +112,13 @@ func layerOf(files map[string]string) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
 }
 
-func directories(w *tar.Writer, dir string, made map[string]bool) error {
+// addDirectories adds a directory, and those that it lies in, unless they are made.
+func addDirectories(w *tar.Writer, dir string, made map[string]bool) error {
 	if made[dir] {
 		return nil
 	}
 	made[dir] = true
-	if err := directories(w, path.Dir(dir), made); err != nil {
+	if err := addDirectories(w, path.Dir(dir), made); err != nil {
 		return err
 	}
 	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir[1:] + "/", Mode: 0o755})

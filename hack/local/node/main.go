@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,11 +118,11 @@ func (o *options) importImages() error {
 			break
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("containerd does not answer; see containerd.log")
+			return errors.New("containerd does not answer; see containerd.log")
 		}
 	}
 	for _, tar := range tars {
-		if out, err := command("ctr", "--namespace=k8s.io", "images", "import", tar).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ctr", "--namespace=k8s.io", "images", "import", tar).CombinedOutput(); err != nil {
 			return fmt.Errorf("image %s: %w: %s", tar, err, strings.TrimSpace(string(out)))
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,8 +10,6 @@ import (
 	"federation/hack/local/cgroup"
 	"federation/hack/local/uplink"
 )
-
-func command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
 
 // mounts makes the files of this node what they are for its programs; nobody outside sees it.
 func (o *options) mounts() error {

@@ -27,8 +27,9 @@ func main() {
 	defer stop()
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "get":
-		text, err := get(os.Args[2], patience)
-		if fmt.Print(text); err != nil {
+		text, err := get(os.Args[2], timeout)
+		fmt.Print(text)
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "pod: error:", err)
 			os.Exit(1)
 		}
@@ -40,7 +41,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "pod: error: want pause, web, get URL or visit URL")
 		os.Exit(2)
 	case os.Args[1] == "web":
-		server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
+		server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(serveWeb), ReadHeaderTimeout: 10 * time.Second}
 		go func() {
 			fmt.Fprintln(os.Stderr, server.ListenAndServe())
 			os.Exit(1)
@@ -49,11 +50,11 @@ func main() {
 	<-ctx.Done()
 }
 
-func answer(w http.ResponseWriter, _ *http.Request) {
+func serveWeb(w http.ResponseWriter, _ *http.Request) {
 	text := fmt.Sprintf("%s on %s\n", os.Getenv("POD"), os.Getenv("NODE"))
 	if next := os.Getenv("NEXT"); next != "" {
 		of := strings.ToUpper(strings.ReplaceAll(next, "-", "_")) // as the kubelet calls what it tells pods of Services
-		more, err := get("http://"+net.JoinHostPort(os.Getenv(of+"_SERVICE_HOST"), os.Getenv(of+"_SERVICE_PORT")), patience)
+		more, err := get("http://"+net.JoinHostPort(os.Getenv(of+"_SERVICE_HOST"), os.Getenv(of+"_SERVICE_PORT")), timeout)
 		if err != nil {
 			http.Error(w, text+more+err.Error(), http.StatusBadGateway)
 			return
@@ -63,12 +64,12 @@ func answer(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// patience is how long an answer is waited for.
-const patience = 2 * time.Second
+// timeout is how long get and web wait for an answer, visitTimeout how long visit does.
+const timeout, visitTimeout = 2 * time.Second, 5 * time.Second
 
 // get asks over a connection of its own.
-func get(url string, patience time.Duration) (text string, err error) {
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+func get(url string, atMost time.Duration) (text string, err error) {
+	client := &http.Client{Timeout: atMost, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
 	if err != nil {
 		return "", err
@@ -87,7 +88,7 @@ func visit(ctx context.Context, url string) {
 		<-tick.C
 		go func() {
 			asked, said := time.Now(), "ok"
-			if text, err := get(url, 5*time.Second); err != nil {
+			if text, err := get(url, visitTimeout); err != nil {
 				said = strings.Join(strings.Fields(text+" "+err.Error()), " ")
 			}
 			fmt.Printf("%d.%03d %s\n", asked.Unix(), asked.Nanosecond()/1e6, said)

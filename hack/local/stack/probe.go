@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -156,7 +155,7 @@ func dnsReady(address, zone string) probe {
 			return err
 		}
 		if a.Rcode != dns.RcodeSuccess || len(a.Answer) == 0 {
-			return errors.New("DNS answers " + dns.RcodeToString[a.Rcode] + " for the zone " + zone)
+			return fmt.Errorf("DNS answers %s for the zone %s", dns.RcodeToString[a.Rcode], zone)
 		}
 		return nil
 	}

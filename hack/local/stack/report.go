@@ -38,10 +38,10 @@ func quote(value string) string {
 
 // explain says how to use what runs.
 func (s *stack) explain(st *state, o upOptions) {
-	m, in, down := memberAt(0).name, "", "make down"
+	m, rootFlag, down := memberAt(0).name, "", "make down"
 	if s.root != filepath.Join(filepath.Dir(s.bin), "local") { // make knows that one only
-		in = " --root " + s.root
-		down = s.bin + "/local down" + in
+		rootFlag = " --root " + s.root
+		down = s.bin + "/local down" + rootFlag
 	}
 	if !o.membersOnly {
 		fmt.Printf(`
@@ -65,7 +65,7 @@ Lose a zone:       kill -%s $(cat %s)   and back: %s
 For scripts:       . %s
 All that runs:     %s/local status%s        logs in %s
 End it:            %s
-`, s.memberKubeconfig(m), loss, s.path("members", m, "pid"), back, s.path("env"), s.bin, in, s.path("logs"), down)
+`, s.memberKubeconfig(m), loss, s.path("members", m, "pid"), back, s.path("env"), s.bin, rootFlag, s.path("logs"), down)
 }
 
 // status prints what runs. It is an error if something of the stack does not.
