@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	dir := pflag.String("data-dir", "", "`FOLDER` of its data and certificates")
+	dir := pflag.String("data-dir", "", "directory of its data and certificates")
 	address := pflag.String("address", "127.0.0.1:2379", "`IP:PORT` for clients")
 	pflag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -9,8 +9,8 @@ import (
 	"federation/hack/local/uplink"
 )
 
-// serveDNS hands queries inside on to the server outside, and its answers back. The listeners are made by the
-// caller's thread and belong to its namespace; what dials does not.
+// serveDNS forwards queries inside to the server outside, and its answers back. The caller's thread makes the listeners, which
+// belong to its namespace; the goroutines that dial are on threads outside.
 func serveDNS(server string) error {
 	if server == "" {
 		return nil
@@ -24,12 +24,12 @@ func serveDNS(server string) error {
 	if err != nil {
 		return fmt.Errorf("DNS: %w", err)
 	}
-	go datagrams(udp, server)
+	go forwardDatagrams(udp, server)
 	go forward.Serve(tcp, server)
 	return nil
 }
 
-// serveAPI leads connections inside on to the API server outside.
+// serveAPI forwards connections inside to the API server outside.
 func serveAPI(server string) error {
 	if server == "" {
 		return nil
@@ -42,7 +42,8 @@ func serveAPI(server string) error {
 	return nil
 }
 
-func datagrams(inside net.PacketConn, server string) {
+// forwardDatagrams forwards each datagram, and the first answer to it.
+func forwardDatagrams(inside net.PacketConn, server string) {
 	for {
 		query := make([]byte, 4096)
 		n, client, err := inside.ReadFrom(query)

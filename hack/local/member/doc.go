@@ -10,7 +10,7 @@
 // data directory brings the same cluster back, also after a kill -9.
 //
 // Why one process: SIGSTOP or SIGKILL to it is what the loss of a zone is, and twenty of them fit
-// on a laptop. What was traded for that: pods run nothing and answer no traffic; etcd does not fsync (a power
+// on a laptop. Its price: simulated pods run nothing and answer no traffic; etcd does not fsync (a power
 // cut may lose the cluster, the death of the process does not); every component uses the one admin
 // credential; and nodes are never declared lost (see nodeGracePeriod).
 package main

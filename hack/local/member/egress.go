@@ -9,8 +9,8 @@ import (
 	"federation/hack/forward"
 )
 
-// egressFile has the API server reach kubelets, and webhooks in pods, through a proxy on a socket: it is outside of
-// the network that these are in.
+// egressFile has the API server, which is outside of the network of kubelets and pods, reach kubelets, and webhooks in pods, through a
+// proxy on a socket.
 const (
 	egressFile   = "egress.yaml"
 	egressSocket = "egress.sock"

@@ -85,8 +85,7 @@ const missingImage = "missing"
 // stages are what the simulated kubelets do, as kwok ships it: a node becomes ready and renews its
 // lease; a pod runs and is ready at once, completes if it is a job's, and goes when it is deleted.
 //
-// Only a pending pod is made ready. So the status that somebody writes into a running pod stays. One of the image missingImage stays pending, for there
-// is none to pull.
+// Only a pending pod is made ready, so the status that somebody writes into a running pod stays. A pod with missingImage stays pending.
 func stages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	byKind := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, text := range []string{

@@ -37,8 +37,8 @@ type keyPair struct {
 }
 
 // ensurePKI makes the cluster's certificates and keys if they are not there yet. The file that is
-// written last is the one looked for, so a first start that was killed half-way begins anew. The API is
-// asked at these addresses.
+// written last is the one looked for, so a first start that was killed half-way begins again. Clients reach
+// the API at these addresses.
 func ensurePKI(addresses []net.IP) error {
 	if _, err := os.Stat(adminName + ".crt"); err == nil {
 		return nil

@@ -18,15 +18,15 @@ type member struct {
 
 var (
 	regions = []string{"east", "west", "north", "south"}
-	// documentation networks (RFC 5737): what a person sees in the first three members.
+	// documentation networks (RFC 5737) are what a person sees in the first three members.
 	documentation = []string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"}
 )
 
 // memberAt is the i-th member, from 0 to maxMembers-1: east-a, east-b, west-a, west-b, north-a and
-// so on, two zones of each region in turn, except that zone names are single letters.
+// so on, two zones of each region in turn.
 //
-// Load balancer addresses are from documentation networks as far as these go, and then from the
-// member's own sixteen of the 512 networks for benchmarks (198.18.0.0/15, RFC 2544).
+// Load balancer addresses are from documentation networks as far as these go, and then from a /20 of the
+// member's own in the network for benchmarks (198.18.0.0/15, RFC 2544).
 func memberAt(i int) member {
 	round := i / (2 * len(regions))
 	region := regions[i/2%len(regions)]

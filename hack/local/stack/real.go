@@ -32,8 +32,8 @@ const (
 	inotifyPerNode   = 8
 )
 
-// roomForNodes reports whether the kernel gives this user as many more inotify instances as the members that are to be
-// started will want, by opening them: a kubelet that gets none ends, and only its log says why.
+// roomForNodes opens as many inotify instances as the members that are to be started will want, and fails if the kernel
+// does not give this user so many more: a kubelet that gets none ends, and only its log says why.
 func (s *stack) roomForNodes(st *state, o upOptions) error {
 	want := 0
 	for i := range st.MemberPorts {
