@@ -125,30 +125,29 @@ type shownUntil struct {
 	until time.Time
 }
 
-// has reports whether objects of a namespace are shown; an error where that could never be found out.
+// has reports whether objects of a namespace are shown. If the member does not say, its last answer holds; without one that is an error.
 func (s *shownNamespaces) has(ctx context.Context, namespace string) (bool, error) {
 	if !s.view.kind.namespaced {
 		return true, nil
 	}
-	k, ok := s.known[namespace]
-	if ok && time.Now().Before(k.until) {
-		return k.shown, nil
+	was, known := s.known[namespace]
+	if known && time.Now().Before(was.until) {
+		return was.shown, nil
 	}
 	if len(s.known) > 10000 {
 		clear(s.known)
 	}
-	ours := map[string]bool{}
-	var err error
+	shown := false
 	if s.view.namespaces.has(namespace) {
-		ours, err = s.view.namespaces.inMember(s.view.members.allow(ctx, false), s.link, namespace)
+		ours, err := s.view.namespaces.inMember(s.view.members.allow(ctx, false), s.link, namespace)
+		shown = ours[namespace]
+		if err != nil && err != errNotOurs { //nolint:errorlint // it is that very one
+			if !known {
+				return false, err
+			}
+			shown = was.shown
+		}
 	}
-	if err != nil && !ok && err != errNotOurs { //nolint:errorlint // it is that very one
-		return false, err
-	}
-	k = shownUntil{ours[namespace], time.Now().Add(5 * time.Second)}
-	if err != nil && ok {
-		k.shown = k.shown || s.known[namespace].shown && err != errNotOurs //nolint:errorlint // it is that very one
-	}
-	s.known[namespace] = k
-	return k.shown, nil
+	s.known[namespace] = shownUntil{shown, time.Now().Add(5 * time.Second)}
+	return shown, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,4 +192,23 @@ func TestAMemberCannotEndWatches(t *testing.T) {
 	expect(t, w, "ADDED a.east")
 	v.Pods.versions.aMinuteLater()
 	expect(t, w, "ERROR Expired", "end")
+}
+
+// TestANamespaceStaysShownWhileItsMemberIsAway, also when so many namespaces are known that all are forgotten.
+func TestANamespaceStaysShownWhileItsMemberIsAway(t *testing.T) {
+	west := newFakeMember(t, "west")
+	v, _ := viewsOf(t, &Owners{}, west)
+	ctx, _ := in(t, "shop")
+	l, err := v.Pods.members.link(ctx, west.cluster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	west.Close()
+	s := shownNamespaces{view: v.Pods, link: l, known: map[string]shownUntil{"shop": {shown: true}}}
+	for i := range 10000 {
+		s.known[strconv.Itoa(i)] = shownUntil{}
+	}
+	if shown, err := s.has(ctx, "shop"); !shown || err != nil {
+		t.Errorf("it is shown: %t, %v", shown, err)
+	}
 }
