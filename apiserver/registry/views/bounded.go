@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -17,13 +18,13 @@ const (
 	patience = 2 * time.Second
 	// whole is how long it has for a complete response that is neither a watch nor a log.
 	whole = 20 * time.Second
-	// maxAnswer is the maximum size of a response in bytes, maxReading that of all responses being read at the same
-	// time, and maxReadingEach that of one member's.
+	// maxAnswer is the maximum size of a response in bytes, maxReading that of all responses being read at the same time, and
+	// maxReadingEach that of those of one member.
 	maxAnswer, maxReading, maxReadingEach = 128 << 20, 512 << 20, 128 << 20
 )
 
 var (
-	errSilent = errors.New("no answer within 2s")
+	errSilent = fmt.Errorf("no answer within %s", patience)
 	errBusy   = errors.New("as much as may be is read of clusters right now: try again")
 )
 
@@ -47,20 +48,20 @@ type budget struct {
 	read atomic.Int64
 }
 
-// holds are what is to be given back to budgets. A nil one gives it back when the answer is closed.
+// holds collect what release gives back to budgets. An answer without one gives it back when it is closed.
 type holds struct {
 	mu    sync.Mutex
 	given []func()
 }
 
-// add notes what is to be given back.
+// add has release call back.
 func (h *holds) add(back func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.given = append(h.given, back)
 }
 
-// release gives all back.
+// release gives everything back.
 func (h *holds) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,8 +180,8 @@ type patientBody struct {
 	stream  bool
 	budgets [2]*budget   // of answers that are held as a whole: the member's, and that of all
 	cost    int64        // of what has been read, in bytes
-	counted atomic.Int64 // what is counted of it
-	held    *holds       // release what is counted; nil: Close does
+	counted atomic.Int64 // what of it is taken from the budgets
+	held    *holds       // gives back what is counted; nil: Close does
 	end     time.Time
 	copying *copying
 	closed  atomic.Bool // perhaps while it is being read
@@ -232,7 +233,7 @@ func (b *patientBody) Close() error {
 	return err
 }
 
-// release gives back what is counted of the budgets.
+// release gives back to the budgets what is counted.
 func (b *patientBody) release() {
 	counted := b.counted.Swap(0)
 	for _, budget := range b.budgets {

@@ -21,7 +21,7 @@ type copier struct {
 	label   []byte            // of the cluster
 	owners  map[string][]byte // as they are shown, by namespace, hash of the template and what the member sent
 	chunk   []byte            // copies, one after the other
-	each    int               // bytes of the next chunk
+	size    int               // of the next chunk, in bytes
 
 	item item
 	pod  copied
@@ -36,11 +36,11 @@ type copied struct {
 	ownersAt              int  // the place of its owners among the parts; -1: it has none
 }
 
-// mostChunk is the maximum size in bytes of a chunk of copies.
-const mostChunk = 1 << 20
+// maxChunk is the maximum size in bytes of a chunk of copies.
+const maxChunk = 1 << 20
 
 func newCopier(ctx context.Context, f format, cluster string, owners *lookup, size int) *copier {
-	return &copier{ctx: ctx, format: f, cluster: cluster, lookup: owners, label: f.appendLabel(nil, v1beta1.ClusterLabel, cluster), owners: map[string][]byte{}, each: min(size+4<<10, mostChunk)}
+	return &copier{ctx: ctx, format: f, cluster: cluster, lookup: owners, label: f.appendLabel(nil, v1beta1.ClusterLabel, cluster), owners: map[string][]byte{}, size: min(size+4<<10, maxChunk)}
 }
 
 // read takes the parts of a pod. It returns false if it has to be decoded.
@@ -137,9 +137,9 @@ func (c *copier) copy() (encoded []byte, ok bool) {
 			return nil, false
 		}
 	}
-	if cap(c.chunk)-len(c.chunk) < c.each/16 {
-		c.chunk = make([]byte, 0, c.each)
-		c.each = min(2*c.each, mostChunk)
+	if cap(c.chunk)-len(c.chunk) < c.size/16 {
+		c.chunk = make([]byte, 0, c.size)
+		c.size = min(2*c.size, maxChunk)
 	}
 	from := len(c.chunk)
 	c.chunk = c.format.appendItem(c.chunk, &c.item)

@@ -143,9 +143,9 @@ func TestCopiedPodsAreTheDecodedOnes(t *testing.T) {
 
 // isCopiedAgain reports whether a list that is served here would be copied by who asks for it.
 func isCopiedAgain(list *encodedList) bool {
-	var all buffer
+	var all bytes.Buffer
 	_ = list.format.write(&all, list.kind, &metav1.ListMeta{}, list.items)
-	_, ok := ofShop().copied(context.Background(), all, list.format)
+	_, ok := ofShop().copied(context.Background(), all.Bytes(), list.format)
 	return ok
 }
 
@@ -386,10 +386,11 @@ func FuzzCopiedPods(f *testing.F) {
 		if inJSON {
 			of = jsonFormat{}
 		}
-		var list buffer
-		if err := of.write(&list, &pods, &metav1.ListMeta{ResourceVersion: "1"}, [][]byte{item}); err != nil {
+		var all bytes.Buffer
+		if err := of.write(&all, &pods, &metav1.ListMeta{ResourceVersion: "1"}, [][]byte{item}); err != nil {
 			t.Fatal(err)
 		}
+		list := all.Bytes()
 		copied, ok := ofShop().copied(t.Context(), list, of)
 		if !ok {
 			return

@@ -16,8 +16,8 @@ const (
 	// maxContinue is the maximum size in bytes of a member's continue token; maxCursor is that of a client's.
 	maxContinue = 1 << 10
 	maxCursor   = atOnce*2*maxContinue + 1<<10
-	// maxObjects is how many objects of one kind a member has at most, by pages: more than Kubernetes is made for. Who pages on says
-	// what is not there, and would have the client ask for ever.
+	// maxObjects is how many objects of one kind a member has at most, by pages: more than Kubernetes is made for. A member that
+	// continues beyond makes objects up, and would have the client ask forever.
 	maxObjects = 200_000
 )
 
@@ -53,11 +53,11 @@ func parseCursor(text string) (c cursor, err error) {
 // page is what to request for one page.
 type page struct {
 	clusters []*v1beta1.Cluster
-	each     int64 // of how many objects of each; 0: all
+	each     int64 // how many objects of each; 0: all
 	version  string
 	after    string
 	had      map[string]int
-	more     bool // clusters that have not been asked yet
+	more     bool // there are clusters that have not been asked yet
 }
 
 // nextPage returns the clusters of the next page, and how much of each: those with more, and then those not asked yet.

@@ -19,17 +19,18 @@ import (
 // its objects in the client's view. begun is called when it has sent its list, or failed for the first time.
 func (m *merged) follow(ctx context.Context, c *v1beta1.Cluster, begun func()) {
 	defer begun()
-	pause := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
+	first := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
+	pause := first
 	for ctx.Err() == nil {
 		start := time.Now()
 		err := m.listAndWatch(ctx, c, begun)
 		begun()
-		if (errors.IsResourceExpired(err) || errors.IsGone(err)) && m.view.versions.mayHaveExpired(m.since) {
+		if m.view.versions.hasExpired(err, m.since) {
 			m.expired(ctx, fmt.Sprintf("cluster %s: %s", c.Name, shortReason(err)))
 			return
 		}
 		if time.Since(start) > 30*time.Second {
-			pause.Steps, pause.Duration = 5, time.Second
+			pause = first
 		}
 		select {
 		case <-ctx.Done():
@@ -55,7 +56,7 @@ func (m *merged) listAndWatch(ctx context.Context, c *v1beta1.Cluster, begun fun
 		m.noteVersion(c.Name, p.version)
 	}
 	begun()
-	ctx, cancel := context.WithCancel(ctx) // of a watch that cannot be read nobody closes the body
+	ctx, cancel := context.WithCancel(ctx) // nobody closes the body of a watch that cannot be read
 	defer cancel()
 	l, err := m.view.members.link(ctx, c)
 	if err != nil {
@@ -67,7 +68,7 @@ func (m *merged) listAndWatch(ctx context.Context, c *v1beta1.Cluster, begun fun
 		Param("watch", "true").Watch(m.view.members.allow(ctx, true))
 	if err != nil {
 		if errors.IsUnauthorized(err) {
-			l.read.Store(0)
+			l.readAt.Store(0)
 		}
 		return err
 	}
@@ -93,7 +94,7 @@ func (m *merged) forwardEvents(ctx context.Context, l *link, stream watch.Interf
 			if !ok {
 				return fmt.Errorf("it sends %T", e.Object)
 			}
-			version := versionOf(o)
+			version := o.GetResourceVersion()
 			if e.Type == watch.Bookmark {
 				m.noteVersion(l.cluster, version)
 				continue

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -102,7 +103,7 @@ func (r *REST) formatOf(ctx context.Context) format {
 	return f
 }
 
-// anyTransform has the client's wish for a Table be seen, which is made of decoded objects.
+// anyTransform has a client's wish for a Table be seen: Tables are made of decoded objects.
 type anyTransform struct {
 	negotiation.EndpointRestrictions
 }
@@ -156,18 +157,9 @@ func (l *encodedList) CacheEncode(id runtime.Identifier, encode func(runtime.Obj
 
 // decode returns the list with objects.
 func (l *encodedList) decode() (runtime.Object, error) {
-	var all buffer
+	var all bytes.Buffer
 	if err := l.format.write(&all, l.kind, &l.ListMeta, l.items); err != nil {
 		return nil, err
 	}
-	return runtime.Decode(legacyscheme.Codecs.UniversalDeserializer(), all)
-}
-
-// buffer collects what is written.
-type buffer []byte
-
-// Write implements io.Writer.
-func (b *buffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	return runtime.Decode(legacyscheme.Codecs.UniversalDeserializer(), all.Bytes())
 }

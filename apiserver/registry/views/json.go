@@ -134,5 +134,5 @@ func (jsonFormat) write(w io.Writer, k *kind, about *metav1.ListMeta, items [][]
 		_, _ = out.Write(of)
 	}
 	_, _ = out.WriteString("]}\n")
-	return out.Flush() // it says what failed before
+	return out.Flush() // it returns the first error of these
 }

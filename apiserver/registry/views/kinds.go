@@ -39,7 +39,7 @@ type kind struct {
 	adorn func(ctx context.Context, o object, cluster string, owners *lookup)
 }
 
-// podForm names what copies of pods have elsewhere, or by which it is known where that goes.
+// podForm returns by themselves the fields that copies of pods show differently, and those that say where these go.
 var podForm = canonical.Of[corev1.Pod]("metadata.", "metadata.name", "metadata.namespace", "metadata.labels.", "metadata.annotations", "metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields",
 	"spec.", "spec.nodeName")
 

@@ -26,7 +26,7 @@ type link struct {
 	uid         types.UID
 	fingerprint string
 	reading     budget
-	read        atomic.Int64 // when the credential was, in nanoseconds since the epoch
+	readAt      atomic.Int64 // when the credential was read, in nanoseconds since the epoch
 	config      *rest.Config
 	transport   *http.Transport
 	client      *http.Client

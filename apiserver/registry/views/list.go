@@ -28,7 +28,7 @@ type part struct {
 	version string
 	next    string // where its next page begins; "": that was all
 	sent    int    // how many objects it sent
-	dropped int    // of these, that was none of what was asked for
+	dropped int    // how many of these it was not asked for, or are invalid
 }
 
 // shown is an object as it is shown: as such, or encoded.
@@ -85,7 +85,7 @@ func (r *REST) merge(ctx context.Context, answers []answer[part], page page, f f
 	vector, next := map[string]string{}, map[string]string{}
 	for i, a := range answers {
 		switch {
-		case (errors.IsResourceExpired(a.err) || errors.IsGone(a.err)) && page.version != "" && r.versions.mayHaveExpired(givenAt(page.version)):
+		case page.version != "" && r.versions.hasExpired(a.err, givenAt(page.version)):
 			return nil, errors.NewResourceExpired(fmt.Sprintf("cluster %s: %s", a.cluster, shortReason(a.err)))
 		case a.err != nil:
 			continue

@@ -40,7 +40,7 @@ type Members struct {
 	clusters func() []*v1beta1.Cluster
 	secrets  SecretGetter
 	tunnel   cluster.Tunnel // nil: no agents connect here
-	// maxAnswer is how many bytes of an answer are taken.
+	// maxAnswer is the maximum size of a response in bytes.
 	maxAnswer int64
 	budget    budget
 
@@ -90,7 +90,7 @@ func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
 	m.mu.Lock()
 	l := m.links[c.Name]
 	m.mu.Unlock()
-	if l != nil && l.uid == c.UID && time.Since(time.Unix(0, l.read.Load())) < credentialsFor {
+	if l != nil && l.uid == c.UID && time.Since(time.Unix(0, l.readAt.Load())) < credentialsFor {
 		return l, nil
 	}
 	if c.IsPull() {
@@ -118,7 +118,7 @@ func (m *Members) link(ctx context.Context, c *v1beta1.Cluster) (*link, error) {
 	return m.keep(c, config, token)
 }
 
-// keep takes in a read credential, and keeps existing connections if possible.
+// keep takes in a credential that was read. Existing connections stay where only its token differs.
 func (m *Members) keep(c *v1beta1.Cluster, config *restclient.Config, token string) (*link, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +126,7 @@ func (m *Members) keep(c *v1beta1.Cluster, config *restclient.Config, token stri
 	old := m.links[c.Name]
 	if old != nil && old.fingerprint == fingerprint && old.uid == c.UID {
 		old.token.Store(token)
-		old.read.Store(time.Now().UnixNano())
+		old.readAt.Store(time.Now().UnixNano())
 		return old, nil
 	}
 	l, err := newLink(c.Name, config, token)
@@ -137,7 +137,7 @@ func (m *Members) keep(c *v1beta1.Cluster, config *restclient.Config, token stri
 		old.close()
 	}
 	l.uid, l.fingerprint = c.UID, fingerprint
-	l.read.Store(time.Now().UnixNano())
+	l.readAt.Store(time.Now().UnixNano())
 	m.links[c.Name] = l
 	return l, nil
 }
@@ -164,7 +164,7 @@ func askMember[T any](ctx context.Context, m *Members, c *v1beta1.Cluster, what 
 	if !apierrors.IsUnauthorized(err) {
 		return value, err
 	}
-	l.read.Store(0) // so that it is read again
+	l.readAt.Store(0) // so that it is read again
 	if l, err = m.link(ctx, c); err != nil {
 		return none, err
 	}

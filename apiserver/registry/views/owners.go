@@ -114,10 +114,11 @@ func (o *Owners) inMembers(ctx context.Context, namespace string, requirements l
 	return requirements
 }
 
-// jobUIDLabels are the labels of pods with their Job's UID, the newer one and the older one.
 var (
+	// jobUIDLabels are the labels of pods with their Job's UID, the newer one and the older one.
 	jobUIDLabels = []string{batchv1.ControllerUidLabel, "controller-uid"}
-	equals       = []selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}
+	// equals are the operators that select one value.
+	equals = []selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}
 )
 
 // jobName returns the name of a federated Job, or "".

@@ -25,21 +25,21 @@ type wanted struct {
 type fate int
 
 const (
-	isShown fate = iota
-	isHidden
-	isDropped // it was not asked for, or is invalid
+	fateShown fate = iota
+	fateHidden
+	fateDropped // it was not asked for, or is invalid
 )
 
 func (w *wanted) fateOf(namespace, name string) fate {
 	switch {
 	case w.namespace != "" && namespace != w.namespace:
-		return isDropped
+		return fateDropped
 	case w.kind.namespaced && !w.ours[namespace]:
-		return isHidden
+		return fateHidden
 	case !w.kind.isValid(namespace, name):
-		return isDropped
+		return fateDropped
 	}
-	return isShown
+	return fateShown
 }
 
 // beginPart returns the part of a list that has nothing in it yet.
@@ -73,9 +73,9 @@ func (w *wanted) decoded(ctx context.Context, list runtime.Object) (part, error)
 			continue
 		}
 		switch w.fateOf(o.GetNamespace(), o.GetName()) {
-		case isDropped:
+		case fateDropped:
 			p.dropped++
-		case isShown:
+		case fateShown:
 			w.kind.show(ctx, o, w.cluster, w.owners)
 			p.items = append(p.items, shown{o.GetNamespace(), o.GetName(), o, nil})
 		}
@@ -83,7 +83,7 @@ func (w *wanted) decoded(ctx context.Context, list runtime.Object) (part, error)
 	return p, nil
 }
 
-// copied returns the objects of a list as they are shown, in its format, without decoding them. ok is false of one that has to be decoded.
+// copied returns the objects of a list as they are shown, in its format, without decoding them. ok is false for one that has to be decoded.
 func (w *wanted) copied(ctx context.Context, list []byte, f format) (p part, ok bool) {
 	c := &copying{ctx: ctx, format: f}
 	c.wanted.Store(w)
@@ -97,9 +97,9 @@ func (p *part) copy(w *wanted, c *copier, item []canonical.Part) (ok bool) {
 		return false
 	}
 	switch w.fateOf(c.pod.namespace, c.pod.name) {
-	case isDropped:
+	case fateDropped:
 		p.dropped++
-	case isShown:
+	case fateShown:
 		encoded, ok := c.copy()
 		p.items = append(p.items, shown{c.pod.namespace, nameAt(c.pod.name, w.cluster), nil, encoded})
 		return ok

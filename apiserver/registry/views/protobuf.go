@@ -173,5 +173,5 @@ func (protobufFormat) write(w io.Writer, k *kind, about *metav1.ListMeta, items 
 		_, _ = out.Write(of)
 	}
 	_, _ = out.Write(envelopeEnd)
-	return out.Flush() // it says what failed before
+	return out.Flush() // it returns the first error of these
 }

@@ -51,19 +51,19 @@ type Views struct {
 // New returns the views of members. federation lists the federation's namespaces; owners finds its workloads. may
 // decides what callers may do in pods.
 func New(members *Members, federation corelisters.NamespaceLister, owners *Owners, may authorizer.Authorizer) *Views {
-	numbers := newVersions(time.Now, rand.Int64())
+	versions := newVersions(time.Now, rand.Int64())
 	of := func(k *kind) *REST {
-		return &REST{kind: k, members: members, namespaces: namespaces{federation}, owners: owners, versions: numbers}
+		return &REST{kind: k, members: members, namespaces: namespaces{federation}, owners: owners, versions: versions}
 	}
 	watched := func(k *kind) *WatchedREST {
 		return &WatchedREST{of(k), &seats{what: "watches of " + k.resource.Resource, most: maxWatchers, each: maxWatchersEach}}
 	}
-	all, streams := watched(&pods), &seats{what: "streams of pods", most: maxStreams, each: maxStreamsEach}
+	ofPods, streams := watched(&pods), &seats{what: "streams of pods", most: maxStreams, each: maxStreamsEach}
 	connect := func(subresource string, options func() runtime.Object) *ConnectREST {
-		return &ConnectREST{all.REST, streams, subresource, options, may}
+		return &ConnectREST{ofPods.REST, streams, subresource, options, may}
 	}
 	return &Views{
-		Pods: all, Nodes: watched(&nodes), PodMetrics: of(&podMetrics), NodeMetrics: of(&nodeMetrics), Log: &LogREST{all.REST, streams},
+		Pods: ofPods, Nodes: watched(&nodes), PodMetrics: of(&podMetrics), NodeMetrics: of(&nodeMetrics), Log: &LogREST{ofPods.REST, streams},
 		Exec:        connect("exec", func() runtime.Object { return &core.PodExecOptions{} }),
 		Attach:      connect("attach", func() runtime.Object { return &core.PodAttachOptions{} }),
 		PortForward: connect("portforward", func() runtime.Object { return &core.PodPortForwardOptions{} }),

@@ -26,13 +26,7 @@ type selected struct {
 var named = map[string]bool{"metadata.name": true, "spec.nodeName": true}
 
 func selectedBy(o *metainternalversion.ListOptions, clusters []*v1beta1.Cluster) (selected, error) {
-	s := selected{clusters: make(map[string]bool, len(clusters))}
-	for _, c := range clusters {
-		s.clusters[c.Name] = true
-	}
-	if o == nil {
-		return s, nil
-	}
+	s := selected{clusters: namesOf(clusters)}
 	if o.LabelSelector != nil {
 		requirements, selectable := o.LabelSelector.Requirements()
 		s.labels, s.nothing = requirements, !selectable

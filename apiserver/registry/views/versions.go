@@ -1,10 +1,13 @@
 package views
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -59,12 +62,14 @@ func (v *versions) note(vector map[string]string) string {
 	return strconv.FormatInt(number, 10)
 }
 
-// keptFor is how long each member keeps its versions at least: etcd is compacted every five minutes. Who says earlier that one has expired
-// errs or lies, and has nobody list all members again.
+// keptFor is how long each member keeps its versions at least: etcd is compacted every five minutes. A member that says sooner that one has
+// expired errs or lies: no client lists all members again for that.
 const keptFor = time.Minute
 
-// mayHaveExpired reports whether a member that says so of a version of that time may be right.
-func (v *versions) mayHaveExpired(at time.Time) bool { return v.time().Sub(at) >= keptFor }
+// hasExpired reports whether a member's error says that a version of that time has expired, and may be right.
+func (v *versions) hasExpired(err error, at time.Time) bool {
+	return (errors.IsResourceExpired(err) || errors.IsGone(err)) && v.time().Sub(at) >= keptFor
+}
 
 func (v *versions) time() time.Time {
 	v.mu.Lock()
@@ -90,15 +95,7 @@ func (v *versions) vector(version string) (map[string]string, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.forget(v.now())
-	i, found := slices.BinarySearchFunc(v.given, number, func(g given, n int64) int {
-		switch {
-		case g.number < n:
-			return -1
-		case g.number > n:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(v.given, number, func(g given, n int64) int { return cmp.Compare(g.number, n) })
 	if !found {
 		return nil, false
 	}

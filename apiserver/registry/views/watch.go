@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -79,7 +77,7 @@ type merged struct {
 
 	mu     sync.Mutex
 	vector map[string]string // where each continues
-	said   bool              // something since the last bookmark
+	said   bool              // whether anything has come since the last bookmark
 }
 
 // Stop implements watch.Interface.
@@ -200,13 +198,4 @@ func (m *merged) noteVersion(cluster, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.vector[cluster], m.said = boundText(version, maxVersion), true
-}
-
-// versionOf returns that of an object or a list.
-func versionOf(obj runtime.Object) string {
-	o, err := meta.CommonAccessor(obj)
-	if err != nil {
-		return ""
-	}
-	return o.GetResourceVersion()
 }
