@@ -54,7 +54,8 @@ func TestMain(m *testing.M) {
 	}
 	code := 1
 	if err == nil {
-		if code = m.Run(); pullMode {
+		code = m.Run()
+		if pullMode {
 			err = s.neverConnected()
 		}
 	}
@@ -62,7 +63,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		code = 1
 	}
-	if s != nil && os.Getenv("E2E_KEEP") == "" { // set it to look at what a test left
+	if s != nil && os.Getenv("E2E_KEEP") == "" { // set E2E_KEEP to look at what a test left
 		if err := s.local("down"); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e: down:", err)
 			code = 1
@@ -81,13 +82,13 @@ func (s *stack) local(args ...string) error {
 	return nil
 }
 
-// up starts what does not run; flags are more of the federation's.
+// up starts what does not run. flags are flags for the federation, beside those that all tests need.
 func (s *stack) up(flags ...string) error {
 	args := []string{"up", "--clusters", "3", "--nodes", "3"}
-	// Half a minute of grace would make each test of failover that much longer, a minute of patience that of quotas.
 	if pullMode {
 		args = append(args, "--pull")
 	}
+	// The default of half a minute of grace would make each test of failover that much longer, a minute until pods count as unschedulable that of quotas.
 	for _, flag := range append([]string{"--cluster-grace-period=10s", "--unschedulable-after=10s", "--clusterset-ip-range=10.200.0.0/16", "--object-metrics"}, flags...) {
 		args = append(args, "--federation-flag="+flag)
 	}
