@@ -24,7 +24,7 @@ type keeper struct {
 	registry *Registry
 	name     string
 	stop     context.CancelFunc
-	wake     chan struct{}
+	wake     supervisor.Wake
 
 	cluster     clusterObject
 	state       health.State
@@ -50,7 +50,7 @@ const healthCheckGap = 100 * time.Millisecond
 // startKeeper is called with the registry locked.
 func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", name)))
-	k := &keeper{registry: r, name: name, stop: cancel, wake: make(chan struct{}, 1), cluster: clusterObject{registry: r, name: name}}
+	k := &keeper{registry: r, name: name, stop: cancel, wake: supervisor.NewWake(), cluster: clusterObject{registry: r, name: name}}
 	k.heartbeats.changed = k.checkNow
 	k.barrier.set(r.isolation.ModeOf(name, time.Now()))
 	r.keepersWG.Go(func() { wait.UntilWithContext(ctx, k.run, time.Second) }) // again, should it panic
@@ -58,12 +58,7 @@ func (r *Registry) startKeeper(ctx context.Context, name string) *keeper {
 }
 
 // checkNow has the keeper check at once. It never waits.
-func (k *keeper) checkNow() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *keeper) checkNow() { k.wake.Signal() }
 
 var errUnjoined = errors.New("the cluster has left the federation")
 
@@ -183,10 +178,7 @@ func (k *keeper) updateLink() error {
 	k.link.token.Store(token)
 	k.secretRead = read
 	k.noteJoin(first, secret)
-	select {
-	case k.link.credentialRead <- struct{}{}:
-	default:
-	}
+	k.link.credentialRead.Signal()
 	return nil
 }
 

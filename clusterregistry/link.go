@@ -20,6 +20,7 @@ import (
 	"federation/clusterregistry/credential"
 	"federation/clusterregistry/health"
 	"federation/clusterregistry/limits"
+	"federation/controllers/supervisor"
 )
 
 // link is the wire to one member. It lasts as long as address and credential stay the same; a new
@@ -38,7 +39,7 @@ type link struct {
 	carry  carrier       // nil: connections of its own
 	tunnel bool          // they go through an agent, without TLS of their own
 
-	credentialRead chan struct{} // has one where the Secret was read again
+	credentialRead supervisor.Wake // has one where the Secret was read again
 }
 
 // carrier makes what carries requests to the member, see Options.Transport.
@@ -49,7 +50,7 @@ const dialTimeout = 10 * time.Second
 
 // newLink returns a link by config, whose Dial, where it is not nil, connects to an agent.
 func newLink(config *rest.Config, token string, meter *limits.Meter, barrier *barrier, carry carrier, broken func()) (*link, error) {
-	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, carry: carry, tunnel: config.Dial != nil, credentialRead: make(chan struct{}, 1)}
+	l := &link{config: rest.CopyConfig(config), meter: meter, broken: broken, carry: carry, tunnel: config.Dial != nil, credentialRead: supervisor.NewWake()}
 	l.config.QPS, l.config.UserAgent = -1, UserAgent // members protect themselves by priority and fairness
 	l.token.Store(token)
 	direct := config.Dial

@@ -234,13 +234,8 @@ func (r *Registry) Run(ctx context.Context) error {
 	}
 	defer r.keepersWG.Wait()
 	r.seeLease()
-	changed := make(chan struct{}, 1)
-	if _, err := r.leases.AddEventHandler(onChange(func(string) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})); err != nil {
+	changed := supervisor.NewWake()
+	if _, err := r.leases.AddEventHandler(onChange(func(string) { changed.Signal() })); err != nil {
 		return err
 	}
 	r.keepersWG.Go(supervisor.Kept(ctx, "registry", func(ctx context.Context) { r.isolate(ctx, changed) }))

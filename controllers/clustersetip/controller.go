@@ -21,6 +21,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/clustersetip/plan"
+	"federation/controllers/supervisor"
 )
 
 var (
@@ -52,7 +53,7 @@ type Controller struct {
 	Options
 	services, addresses cache.SharedIndexInformer
 	// wake has an element when a pass is due.
-	wake chan struct{}
+	wake supervisor.Wake
 
 	mu sync.Mutex
 	// asking are the Services with the annotation or our condition, by namespace/name. They are never changed in place.
@@ -80,7 +81,7 @@ type claimed struct {
 func New(o Options) *Controller {
 	return &Controller{
 		Options: o, services: o.Informers(services), addresses: o.Informers(ipAddresses),
-		wake: make(chan struct{}, 1), asking: map[string]asked{}, told: map[string]string{}, written: map[netip.Addr]claimed{},
+		wake: supervisor.NewWake(), asking: map[string]asked{}, told: map[string]string{}, written: map[netip.Addr]claimed{},
 	}
 }
 
@@ -91,7 +92,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return fmt.Errorf("watching Services: %w", err)
 	}
 	defer func() { _ = c.services.RemoveEventHandler(first) }() // fails only for a handler that is not registered
-	second, err := c.addresses.AddEventHandler(eventHandler(func(any, bool) { c.wakeUp() }))
+	second, err := c.addresses.AddEventHandler(eventHandler(func(any, bool) { c.wake.Signal() }))
 	if err != nil {
 		return fmt.Errorf("watching IPAddresses: %w", err)
 	}
@@ -107,7 +108,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		if err := c.reconcile(ctx); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to allocate or release clusterset IPs, will retry")
-			time.AfterFunc(retry, c.wakeUp)
+			time.AfterFunc(retry, c.wake.Signal)
 		}
 	}
 }
@@ -116,13 +117,6 @@ func (c *Controller) Run(ctx context.Context) error {
 func eventHandler(changed func(obj any, gone bool)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { changed(obj, false) }, UpdateFunc: func(_, obj any) { changed(obj, false) }, DeleteFunc: func(obj any) { changed(obj, true) },
-	}
-}
-
-func (c *Controller) wakeUp() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
 	}
 }
 
@@ -143,7 +137,7 @@ func (c *Controller) serviceChanged(obj any, gone bool) {
 		c.asking[key] = asked{Service: service}
 	}
 	if was.Service != nil || service != nil {
-		c.wakeUp()
+		c.wake.Signal()
 	}
 }
 

@@ -38,13 +38,13 @@ type Options struct {
 // Controller keeps the work running for each kind that is federated.
 type Controller struct {
 	Options
-	wake     chan struct{}
+	wake     supervisor.Wake
 	unlisten []func() error
 }
 
 // New makes a controller and subscribes it to the informers.
 func New(o Options) (*Controller, error) {
-	c := &Controller{Options: o, wake: make(chan struct{}, 1)}
+	c := &Controller{Options: o, wake: supervisor.NewWake()}
 	for _, gvr := range []schema.GroupVersionResource{Definitions, v1beta1.PoliciesResource} {
 		informer := o.Informers(gvr)
 		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -58,12 +58,7 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-func (c *Controller) look(any) {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *Controller) look(any) { c.wake.Signal() }
 
 func (c *Controller) leave() (err error) {
 	for _, undo := range c.unlisten {

@@ -21,6 +21,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/apiserver/apis/resourceversion"
 	"federation/controllers/failover/plan"
+	"federation/controllers/supervisor"
 )
 
 // FieldManager owns status.failover and the conditions FailedOver, FailoverSuspended and PartiallyReachable of Clusters.
@@ -54,7 +55,7 @@ type Options struct {
 type Controller struct {
 	Options
 	clusters cache.SharedIndexInformer
-	wake     chan struct{}
+	wake     supervisor.Wake
 	unlisten func()
 
 	// written has the Clusters as our last writes left them, until the cache catches up. Only Run uses it.
@@ -81,7 +82,7 @@ func New(o Options) (*Controller, error) {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
 	c := &Controller{
-		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: make(chan struct{}, 1), written: map[string]written{},
+		Options: o, clusters: o.Informers(v1beta1.ClustersResource), wake: supervisor.NewWake(), written: map[string]written{},
 	}
 	handler, err := c.clusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.enqueue, UpdateFunc: func(_, is any) { c.enqueue(is) }, DeleteFunc: c.enqueue,
@@ -90,12 +91,7 @@ func New(o Options) (*Controller, error) {
 	return c, err
 }
 
-func (c *Controller) enqueue(any) {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *Controller) enqueue(any) { c.wake.Signal() }
 
 // Run works until ctx is done and then returns nil. The informers must have been started.
 func (c *Controller) Run(ctx context.Context) error {

@@ -61,7 +61,7 @@ type Provider struct {
 	events    record.EventRecorder
 	checks    *checks
 
-	program, publish chan struct{} // wake the loops
+	program, publish supervisor.Wake // wake the loops
 
 	mu      sync.Mutex
 	holding bool
@@ -76,8 +76,8 @@ const refreshEvery = time.Second
 func New(c Config, events record.EventRecorder) (*Provider, error) {
 	f := informers.NewSharedInformerFactoryWithOptions(c.Kube, 0, informers.WithTransform(slim))
 	p := &Provider{Config: c, informers: f, events: events, services: f.Core().V1().Services().Lister(), nodes: f.Core().V1().Nodes().Lister(),
-		program: make(chan struct{}, 1), publish: make(chan struct{}, 1), lost: true}
-	p.checks = &checks{port: c.NodeHealthPort, changed: func() { wake(p.program) }}
+		program: supervisor.NewWake(), publish: supervisor.NewWake(), lost: true}
+	p.checks = &checks{port: c.NodeHealthPort, changed: p.program.Signal}
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { p.wakeAll() }, UpdateFunc: func(any, any) { p.wakeAll() }, DeleteFunc: func(any) { p.wakeAll() }}
 	ofSlices := f.Discovery().V1().EndpointSlices().Informer()
 	p.slices = ofSlices.GetIndexer()
@@ -118,16 +118,9 @@ func slim(obj any) (any, error) {
 	return obj, nil
 }
 
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 func (p *Provider) wakeAll() {
-	wake(p.program)
-	wake(p.publish)
+	p.program.Signal()
+	p.publish.Signal()
 }
 
 // Ready returns an error while not all Services are known.
@@ -167,7 +160,7 @@ func (p *Provider) resync() {
 	p.mu.Lock()
 	p.lost = true
 	p.mu.Unlock()
-	wake(p.program)
+	p.program.Signal()
 }
 
 func (p *Provider) hold(is bool) {

@@ -50,7 +50,7 @@ func (p *Provider) runPublish(ctx context.Context) {
 		}
 		if err := w.publishAll(ctx); err != nil && ctx.Err() == nil {
 			klog.ErrorS(err, "Cannot write the status of Services, will try again", "after", retryAfter)
-			time.AfterFunc(retryAfter, func() { wake(p.publish) })
+			time.AfterFunc(retryAfter, p.publish.Signal)
 		}
 	}
 }

@@ -57,7 +57,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	changed changes
-	wake    chan struct{}
+	wake    supervisor.Wake
 
 	// The following belong to the goroutine of Run.
 	tables   *plan.Tables
@@ -91,7 +91,7 @@ func newChanges() changes {
 // New makes a controller. It requests its informers, so that their owner can start them.
 func New(o Options) *Controller {
 	c := &Controller{
-		Options: o, ready: make(chan struct{}), wake: make(chan struct{}, 1), changed: newChanges(),
+		Options: o, ready: make(chan struct{}), wake: supervisor.NewWake(), changed: newChanges(),
 		services: o.Informers(corev1.SchemeGroupVersion.WithResource("services")), ingresses: o.Informers(networkingv1.SchemeGroupVersion.WithResource("ingresses")),
 		policies: o.Informers(v1beta1.PoliciesResource), grants: o.Informers(v1beta1.DNSNameGrantsResource),
 		tables: plan.NewTables(o.ServicePorts, o.UDP), offers: map[string][]servicednsplan.Offer{}, settings: map[string]*v1beta1.DNSSettings{},
@@ -139,10 +139,7 @@ func (c *Controller) note(change func(*changes)) {
 	c.mu.Lock()
 	change(&c.changed)
 	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Signal()
 }
 
 // Run keeps the proxy in line until ctx ends.

@@ -28,7 +28,7 @@ const (
 type secrets struct {
 	kube    kubernetes.Interface
 	changed func()
-	due     chan struct{}
+	due     supervisor.Wake
 
 	mu     sync.Mutex
 	wanted map[string]bool
@@ -48,7 +48,7 @@ type certificate struct {
 }
 
 func newSecrets(kube kubernetes.Interface, changed func()) *secrets {
-	return &secrets{kube: kube, changed: changed, due: make(chan struct{}, 1), known: map[string]certificate{}}
+	return &secrets{kube: kube, changed: changed, due: supervisor.NewWake(), known: map[string]certificate{}}
 }
 
 // want sets which are read. The certificates of others are forgotten.
@@ -61,10 +61,7 @@ func (s *secrets) want(names []string) {
 	}
 	s.read, s.usable = len(names) == 0, nil
 	maps.DeleteFunc(s.known, func(name string, _ certificate) bool { return !s.wanted[name] })
-	select {
-	case s.due <- struct{}{}:
-	default:
-	}
+	s.due.Signal()
 }
 
 // haveBeenRead reports whether all that are wanted have been read once.

@@ -21,6 +21,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/held"
 	"federation/controllers/propagation/plan"
+	"federation/controllers/supervisor"
 )
 
 // brake keeps a member from losing very many copies at once whose objects the federation does not know (ADR 85). All
@@ -31,11 +32,11 @@ type brake struct {
 	waiting map[types.UID]waiting
 	// clearing: the member has just been engaged, and its caches are full: no waiting.
 	clearing atomic.Bool
-	wake     chan struct{}
+	wake     supervisor.Wake
 }
 
 func (b *brake) init() {
-	b.turn, b.wake, b.waiting = make(chan struct{}, 1), make(chan struct{}, 1), map[types.UID]waiting{}
+	b.turn, b.wake, b.waiting = make(chan struct{}, 1), supervisor.NewWake(), map[types.UID]waiting{}
 	b.clearing.Store(true)
 }
 
@@ -80,13 +81,6 @@ const (
 	brakeExamples = 10
 )
 
-func (b *brake) signal() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
 // deletions handles copies whose objects the federation does not know, in all members.
 type deletions struct {
 	*view
@@ -122,7 +116,7 @@ func (d *deletions) mayDelete(ctx context.Context, m *member, k key, have *unstr
 		return nil
 	case known:
 		b.waiting[uid] = waiting{k, now}
-		b.signal()
+		b.wake.Signal()
 		return errHeld
 	}
 	return fmt.Errorf("%s: it is not the observed copy any more, or its object is known now", k)

@@ -111,7 +111,7 @@ func (t *triggers) clusterChanged(was, is any) {
 	}
 	if before.GetAnnotations()[v1beta1.ApproveDeletionsAnnotation] != after.GetAnnotations()[v1beta1.ApproveDeletionsAnnotation] {
 		if m := t.member(after.GetName()); m != nil {
-			m.brake.signal()
+			m.brake.wake.Signal()
 		}
 	}
 	if !plan.IsReached(before) && plan.IsReached(after) && t.couldBeEngaged(after.GetName()) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 // seen is what has changed since the last pass.
@@ -29,11 +30,11 @@ type changes struct {
 	mu   sync.Mutex
 	seen seen
 	// wake has an element while there are changes.
-	wake chan struct{}
+	wake supervisor.Wake
 }
 
 func newChanged() *changes {
-	c := &changes{wake: make(chan struct{}, 1)}
+	c := &changes{wake: supervisor.NewWake()}
 	c.drain()
 	return c
 }
@@ -63,7 +64,7 @@ func (c *changes) update(add func(*seen)) {
 		c.seen.since = time.Now()
 	}
 	c.mu.Unlock()
-	c.wakeUp()
+	c.wake.Signal()
 }
 
 // again adds changes that were drained before.
@@ -78,13 +79,6 @@ func (c *changes) again(before seen) {
 		}
 		s.since = before.since
 	})
-}
-
-func (c *changes) wakeUp() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // drain returns the changes and starts over.

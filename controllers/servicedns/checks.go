@@ -14,6 +14,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 // checks tracks the load balancers to check, and the failing ones in the ConfigMap. The leader checks and writes; all
@@ -26,7 +27,7 @@ type checks struct {
 	// changed is called with the keys of the targets that fail, or recover.
 	changed func(keys map[string]bool)
 	// due has an element when the wanted targets have changed.
-	due chan struct{}
+	due supervisor.Wake
 	// planned is closed when all objects have been planned and the ConfigMap has been read.
 	planned chan struct{}
 	settle  func()
@@ -41,7 +42,7 @@ type checks struct {
 func newChecks(kube kubernetes.Interface, refuse func(netip.Addr) error, changed func(map[string]bool)) *checks {
 	planned := make(chan struct{})
 	return &checks{
-		kube: kube, refuse: refuse, changed: changed, due: make(chan struct{}, 1), wanted: map[plan.Target]int{},
+		kube: kube, refuse: refuse, changed: changed, due: supervisor.NewWake(), wanted: map[plan.Target]int{},
 		planned: planned, settle: sync.OnceFunc(func() { close(planned) }),
 	}
 }
@@ -63,15 +64,8 @@ func (c *checks) countUses(targets []plan.Target, n int) {
 			delete(c.wanted, t)
 		}
 		if was == 0 || c.wanted[t] == 0 {
-			c.signal()
+			c.due.Signal()
 		}
-	}
-}
-
-func (c *checks) signal() {
-	select {
-	case c.due <- struct{}{}:
-	default:
 	}
 }
 
@@ -118,7 +112,7 @@ func (c *checks) handleConfigMap(written *corev1.ConfigMap) {
 	}
 	c.failing = now
 	c.mu.Unlock()
-	c.signal() // so that the leader notices what others wrote
+	c.due.Signal() // so that the leader notices what others wrote
 	if len(other) > 0 {
 		c.changed(other)
 	}

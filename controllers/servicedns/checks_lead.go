@@ -28,7 +28,7 @@ func (c *checks) runLeader(ctx context.Context) {
 		return
 	}
 	prober := probe.New(probe.Options{Failing: c.failingByKey(), Refuse: c.refuse, Observe: observeCheck})
-	c.signal()
+	c.due.Signal()
 	for {
 		select {
 		case <-ctx.Done():

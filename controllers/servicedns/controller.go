@@ -106,7 +106,7 @@ func New(o Options) (*Controller, error) {
 		if o.Kept != nil {
 			o.Kept(c.kept.owners())
 		}
-		c.changed.wakeUp()
+		c.changed.wake.Signal()
 	})
 	c.told = newConditions(o, &c.stores)
 	c.planner = newPlanner(c)
@@ -136,7 +136,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	running.Go(supervisor.Kept(ctx, "servicedns", c.hosts.run))
 	running.Go(supervisor.Kept(ctx, "servicedns", func(ctx context.Context) { c.publish(ctx, true) }))
-	c.changed.wakeUp()
+	c.changed.wake.Signal()
 	for {
 		select {
 		case <-ctx.Done():

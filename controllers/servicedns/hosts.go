@@ -32,7 +32,7 @@ type hosts struct {
 	// changed is called when the addresses of a host name have changed.
 	changed func(host string)
 	// due has an element when a new host name is wanted.
-	due   chan struct{}
+	due   supervisor.Wake
 	slots chan struct{}
 
 	mu sync.Mutex
@@ -44,7 +44,7 @@ type hosts struct {
 
 func newHosts(resolver Resolver, every time.Duration, changed func(string)) *hosts {
 	return &hosts{
-		resolver: resolver, every: every, changed: changed, due: make(chan struct{}, 1), slots: make(chan struct{}, maxLookups),
+		resolver: resolver, every: every, changed: changed, due: supervisor.NewWake(), slots: make(chan struct{}, maxLookups),
 		wanted: map[string]int{}, addresses: map[string][]netip.Addr{}, busy: map[string]bool{},
 	}
 }
@@ -62,10 +62,7 @@ func (h *hosts) countUses(names []string, n int) {
 	defer h.mu.Unlock()
 	for _, name := range names {
 		if h.wanted[name] += n; n > 0 && h.wanted[name] == n {
-			select {
-			case h.due <- struct{}{}:
-			default:
-			}
+			h.due.Signal()
 		}
 	}
 }

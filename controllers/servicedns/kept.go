@@ -17,6 +17,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/servicedns/plan"
+	"federation/controllers/supervisor"
 )
 
 // ownedHosts tracks which namespaces own hosts (ADR 90). All processes read it, the leader writes it.
@@ -27,7 +28,7 @@ type ownedHosts struct {
 	// changed is called when the ConfigMap has changed.
 	changed func()
 	// due has an element when there is something to write.
-	due chan struct{}
+	due supervisor.Wake
 
 	mu    sync.Mutex
 	leads bool
@@ -42,7 +43,7 @@ type ownedHosts struct {
 const settleHosts = time.Minute
 
 func newKept(kube kubernetes.Interface, changed func()) *ownedHosts {
-	return &ownedHosts{kube: kube, changed: changed, due: make(chan struct{}, 1), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
+	return &ownedHosts{kube: kube, changed: changed, due: supervisor.NewWake(), written: &corev1.ConfigMap{}, hosts: map[string]plan.Keep{}}
 }
 
 // owners returns the owners of hosts. The caller must not change the map.
@@ -77,10 +78,7 @@ func (k *ownedHosts) setWanted(claims *plan.Claims) {
 		return
 	}
 	if k.wanted = claims.Settle(time.Now()); len(k.wanted) > 0 {
-		select {
-		case k.due <- struct{}{}:
-		default:
-		}
+		k.due.Signal()
 	}
 }
 

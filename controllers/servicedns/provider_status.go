@@ -13,18 +13,19 @@ import (
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/controllers/supervisor"
 )
 
 // ProviderStatus keeps the condition of each DNS provider, by its name, and writes what changes to a ConfigMap.
 type ProviderStatus struct {
 	mu         sync.Mutex
 	conditions map[string]metav1.Condition
-	changed    chan struct{}
+	changed    supervisor.Wake
 }
 
 // NewProviderStatus makes one without providers.
 func NewProviderStatus() *ProviderStatus {
-	return &ProviderStatus{conditions: map[string]metav1.Condition{}, changed: make(chan struct{}, 1)}
+	return &ProviderStatus{conditions: map[string]metav1.Condition{}, changed: supervisor.NewWake()}
 }
 
 // Report takes in a provider's state.
@@ -43,19 +44,12 @@ func (s *ProviderStatus) Report(state ProviderState) {
 		is.LastTransitionTime = metav1.Now()
 	}
 	s.conditions[state.Provider] = is
-	s.wake()
-}
-
-func (s *ProviderStatus) wake() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Signal()
 }
 
 // Run writes what changes until ctx ends, and tries again where that fails.
 func (s *ProviderStatus) Run(ctx context.Context, client kubernetes.Interface) {
-	s.wake()
+	s.changed.Signal()
 	for {
 		select {
 		case <-ctx.Done():
@@ -64,7 +58,7 @@ func (s *ProviderStatus) Run(ctx context.Context, client kubernetes.Interface) {
 		}
 		if err := s.write(ctx, client); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Failed to update the status of DNS providers, will retry", "configMap", v1beta1.DNSProvidersConfigMap)
-			s.wake()
+			s.changed.Signal()
 		}
 		select { // at most one write in that time
 		case <-ctx.Done():

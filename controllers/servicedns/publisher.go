@@ -93,7 +93,7 @@ func (p *publisher) run(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	case <-p.in.wake:
-		p.in.signal()
+		p.in.wake.Signal()
 	}
 	reread := time.NewTimer(p.nextRead())
 	defer reread.Stop()
@@ -137,7 +137,7 @@ func (p *publisher) run(ctx context.Context) {
 		klog.ErrorS(err, "Failed to apply DNS records", "provider", p.Name, "zone", p.zone.Name, "retryAfter", backoff)
 		_ = p.withWatchdog(func() error { waitFor(ctx, backoff); return nil })
 		backoff = min(2*backoff, maxBackoff)
-		p.in.signal()
+		p.in.wake.Signal()
 	}
 }
 
@@ -175,7 +175,7 @@ func (p *publisher) reconcile(ctx context.Context) error {
 		clear(p.pending)
 		if p.more {
 			p.trusted = false
-			p.in.signal() // at once: later changes go with it
+			p.in.wake.Signal() // at once: later changes go with it
 		}
 		if p.removal.approved {
 			p.clearApproval(ctx)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"federation/controllers/supervisor"
 	"federation/dnsprovider"
 )
 
@@ -36,7 +37,7 @@ type subscription struct {
 	keys map[string]time.Time
 	// since is when the first cause of a change was seen; zero if unknown.
 	since time.Time
-	wake  chan struct{}
+	wake  supervisor.Wake
 }
 
 func newWorld() *desiredRecords {
@@ -79,22 +80,14 @@ func (in *subscription) addKeys(keys []string, since time.Time) {
 	if in.since.IsZero() {
 		in.since = since
 	}
-	in.signal()
-}
-
-// signal wakes the provider's goroutine.
-func (in *subscription) signal() {
-	select {
-	case in.wake <- struct{}{}:
-	default:
-	}
+	in.wake.Signal()
 }
 
 // subscribe returns an inbox that is filled once the world is planned.
 func (w *desiredRecords) subscribe() *subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	in := &subscription{keys: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	in := &subscription{keys: map[string]time.Time{}, wake: supervisor.NewWake()}
 	w.inboxes[in] = true
 	if w.planned {
 		in.addKeys(nil, time.Time{})

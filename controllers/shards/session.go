@@ -24,7 +24,7 @@ type session struct {
 	Options
 	name      string
 	informer  cache.SharedIndexInformer
-	wake      chan struct{}
+	wake      supervisor.Wake
 	others    sightings
 	last      *coordinationv1.Lease // the table as last written or read
 	cached    bool                  // the cache had the table at the last pass
@@ -34,13 +34,13 @@ type session struct {
 }
 
 func newSession(o Options, informer cache.SharedIndexInformer, name string) *session {
-	return &session{Options: o, name: name, informer: informer, wake: make(chan struct{}, 1), others: newSightings(o.Timing)}
+	return &session{Options: o, name: name, informer: informer, wake: supervisor.NewWake(), others: newSightings(o.Timing)}
 }
 
 // run returns when ctx is done, the work has failed, or the Lease is lost: then with errLost. No work of it runs on.
 func (s *session) run(ctx context.Context) error {
 	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { s.enqueue() }, UpdateFunc: func(any, any) { s.enqueue() }, DeleteFunc: func(any) { s.enqueue() },
+		AddFunc: func(any) { s.wake.Signal() }, UpdateFunc: func(any, any) { s.wake.Signal() }, DeleteFunc: func(any) { s.wake.Signal() },
 	})
 	if err != nil {
 		return err
@@ -63,13 +63,6 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.deleteLease(ctx)
 	return err
-}
-
-func (s *session) enqueue() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 }
 
 // leaseAnnotations returns the annotations of the replica's Lease.

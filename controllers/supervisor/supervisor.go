@@ -36,13 +36,13 @@ type Failure struct {
 type Supervisor struct {
 	mu       sync.Mutex
 	failures map[string]*Failure
-	changed  chan struct{}
+	changed  Wake
 }
 
 // New makes a Supervisor.
 func New() *Supervisor {
 	registerMetrics()
-	return &Supervisor{failures: map[string]*Failure{}, changed: make(chan struct{}, 1)}
+	return &Supervisor{failures: map[string]*Failure{}, changed: NewWake()}
 }
 
 // fatal is an error after which the process must not go on.
@@ -136,10 +136,7 @@ func (s *Supervisor) update(component string, change func(*Failure) *Failure) {
 	if s.failures[component] = now; now == nil {
 		delete(s.failures, component)
 	}
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Signal()
 }
 
 // Changed gets a value after Failures has changed.

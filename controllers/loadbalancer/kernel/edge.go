@@ -62,7 +62,7 @@ const (
 // Edge keeps the kernel in line with the proxy's pools. Make it with New.
 type Edge struct {
 	Options
-	wake chan struct{}
+	wake supervisor.Wake
 
 	mu sync.Mutex
 	// lost: what the kernel has is not known. changed: it may not be what it is to have.
@@ -92,7 +92,7 @@ type targetOf struct {
 
 // New makes an edge. It does no I/O.
 func New(o Options) *Edge {
-	return &Edge{Options: o, wake: make(chan struct{}, 1), lost: true, written: map[portKey]*ruleset.Port{}, targets: map[nftables.Backend]targetOf{}, watched: map[nftables.Backend]*watched{}, ended: map[conntrack.Answered]bool{}}
+	return &Edge{Options: o, wake: supervisor.NewWake(), lost: true, written: map[portKey]*ruleset.Port{}, targets: map[nftables.Backend]targetOf{}, watched: map[nftables.Backend]*watched{}, ended: map[conntrack.Answered]bool{}}
 }
 
 // Changed has the edge look at the pools again. It returns at once.
@@ -100,14 +100,7 @@ func (e *Edge) Changed() {
 	e.mu.Lock()
 	e.changed = true
 	e.mu.Unlock()
-	e.wakeUp()
-}
-
-func (e *Edge) wakeUp() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
+	e.wake.Signal()
 }
 
 // Yield lets another process take over, which goes on from the rules as they are. If none does, this one goes on.
@@ -115,7 +108,7 @@ func (e *Edge) Yield() {
 	e.mu.Lock()
 	e.yielding = time.Now().Add(yieldFor)
 	e.mu.Unlock()
-	e.wakeUp()
+	e.wake.Signal()
 }
 
 // Run works until ctx ends. Then the rules go, unless another process has taken them over: at first those for new connections, and the rest, without which the
@@ -176,7 +169,7 @@ func (e *Edge) leave(ctx context.Context) {
 
 func (e *Edge) resync() {
 	e.setLost()
-	e.wakeUp()
+	e.wake.Signal()
 }
 
 func (e *Edge) setLost() {

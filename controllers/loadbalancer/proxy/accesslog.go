@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"federation/controllers/supervisor"
 )
 
 const (
@@ -22,14 +24,14 @@ const (
 // accessLog writes lines of JSON in a goroutine of its own: whoever reads them slowly delays no request.
 type accessLog struct {
 	out  io.Writer
-	wake chan struct{}
+	wake supervisor.Wake
 	mu   sync.Mutex
 	text []byte
 	lost int
 }
 
 func newAccessLog(out io.Writer) *accessLog {
-	return &accessLog{out: out, wake: make(chan struct{}, 1)}
+	return &accessLog{out: out, wake: supervisor.NewWake()}
 }
 
 // add adds the line of a request or connection.
@@ -41,10 +43,7 @@ func (l *accessLog) add(appendTo func([]byte) []byte) {
 		l.text = appendTo(l.text)
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.wake.Signal()
 }
 
 // run writes lines until ctx ends, and then what is left.

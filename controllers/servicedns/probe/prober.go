@@ -35,7 +35,7 @@ type Prober struct {
 	Options
 	ask     func(context.Context, plan.Target) error
 	slots   chan struct{}
-	changed chan struct{}
+	changed supervisor.Wake
 
 	mu sync.Mutex
 	// shares are the slots of namespaces.
@@ -53,7 +53,7 @@ func New(o Options) *Prober {
 		o.Refuse = v1beta1.RefuseAddress
 	}
 	return &Prober{
-		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).probeOnce, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: make(chan struct{}, 1),
+		Options: o, ask: (&asker{trust: o.Trust, refuse: o.Refuse}).probeOnce, shares: map[string]chan struct{}{}, slots: make(chan struct{}, maxAsked), changed: supervisor.NewWake(),
 		stop: map[plan.Target]context.CancelFunc{}, failing: map[string]plan.Failure{},
 	}
 }
@@ -106,18 +106,11 @@ func (p *Prober) Want(ctx context.Context, targets []plan.Target) {
 	}
 	maps.DeleteFunc(p.shares, func(namespace string, _ chan struct{}) bool { return !inUse[namespace] })
 	p.Options.Failing = nil // the known failures apply to the first targets only
-	p.wake()
+	p.changed.Signal()
 }
 
 // Again makes Changed fire again, for a consumer that failed.
-func (p *Prober) Again() { p.wake() }
-
-func (p *Prober) wake() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-}
+func (p *Prober) Again() { p.changed.Signal() }
 
 // probeTarget checks one target until ctx ends. share has the slots of its namespace.
 func (p *Prober) probeTarget(ctx context.Context, t plan.Target, s standing, share chan struct{}) {
@@ -181,7 +174,7 @@ func (p *Prober) recordOutcome(ctx context.Context, t plan.Target, fails bool, e
 	if delete(p.failing, t.Key()); fails {
 		p.failing[t.Key()] = plan.Failure{Target: t.Key(), Since: time.Now(), Why: describeError(err)}
 	}
-	p.wake()
+	p.changed.Signal()
 }
 
 // Outcomes of a check.
