@@ -49,12 +49,10 @@ func (o *clusterObject) refresh(ctx context.Context) bool {
 		}
 	}
 	o.behind = 0
-	c, err := toCluster(u)
-	if err != nil {
+	if err := o.learn(u); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot read the Cluster")
 		return o.known != nil
 	}
-	o.known = c
 	return true
 }
 
@@ -86,6 +84,11 @@ func (o *clusterObject) learnPastCache(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.learn(u)
+}
+
+// learn notes the Cluster as the federation has it.
+func (o *clusterObject) learn(u *unstructured.Unstructured) error {
 	c, err := toCluster(u)
 	if err == nil {
 		o.known = c
@@ -107,11 +110,7 @@ func (o *clusterObject) write(ctx context.Context, s v1beta1.ClusterStatus) erro
 	if err != nil {
 		return err
 	}
-	c, err := toCluster(u)
-	if err == nil {
-		o.known = c
-	}
-	return err
+	return o.learn(u)
 }
 
 // byUID is the index of Clusters by status.uid.
