@@ -18,14 +18,14 @@ var annotationChecks = map[string]func(value string, path *field.Path) field.Err
 	v1beta1.DeploymentPreferencesAnnotation:  checkPreferences,
 	v1beta1.StatefulSetPreferencesAnnotation: checkPreferences,
 	v1beta1.JobPreferencesAnnotation:         checkPreferences,
-	v1beta1.ClusterSelectorAnnotation:        checkSelector,
+	v1beta1.ClusterSelectorAnnotation:        errorsOf(v1beta1.ParseClusterSelector),
 	v1beta1.DNSAnnotation:                    checkDNS,
 	v1beta1.FallbackAnnotation:               v1beta1.ValidateFallback,
 	v1beta1.FallbackBelowAnnotation:          v1beta1.ValidateFallbackBelow,
 	v1beta1.ProxyProtocolAnnotation:          v1beta1.ValidateProxyProtocol,
 	v1beta1.SSLPassthroughAnnotation:         v1beta1.ValidateSSLPassthrough,
-	v1beta1.ClusterSetIPAnnotation:           checkClusterSetIPs,
-	v1beta1.MetricsAcrossClustersAnnotation:  checkCombinations,
+	v1beta1.ClusterSetIPAnnotation:           errorsOf(v1beta1.ParseClusterSetIPs),
+	v1beta1.MetricsAcrossClustersAnnotation:  errorsOf(v1beta1.ParseCombinations),
 }
 
 // ownPrefixes are the prefixes of the federation's annotations.
@@ -118,19 +118,12 @@ func checkPreferences(value string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func checkSelector(value string, path *field.Path) field.ErrorList {
-	_, errs := v1beta1.ParseClusterSelector(value, path)
-	return errs
-}
-
-func checkClusterSetIPs(value string, path *field.Path) field.ErrorList {
-	_, errs := v1beta1.ParseClusterSetIPs(value, path)
-	return errs
-}
-
-func checkCombinations(value string, path *field.Path) field.ErrorList {
-	_, errs := v1beta1.ParseCombinations(value, path)
-	return errs
+// errorsOf returns the check whose errors are those of a parser.
+func errorsOf[T any](parse func(string, *field.Path) (T, field.ErrorList)) func(string, *field.Path) field.ErrorList {
+	return func(value string, path *field.Path) field.ErrorList {
+		_, errs := parse(value, path)
+		return errs
+	}
 }
 
 func checkDNS(value string, path *field.Path) field.ErrorList {
