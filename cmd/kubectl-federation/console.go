@@ -55,7 +55,7 @@ func (o *consoleCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := gate.Find(ctx, config); err != nil {
+	if err := gate.CheckConsole(ctx, config); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))

@@ -12,16 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// findTimeout bounds how long the console is looked for.
-const findTimeout = 15 * time.Second
+// checkTimeout bounds CheckConsole.
+const checkTimeout = 15 * time.Second
 
-// Find returns an error that says what to do if the federation cannot be reached, or serves no console.
-func Find(ctx context.Context, config *rest.Config) error {
+// CheckConsole returns an error that says what to do if the federation cannot be reached, or serves no console.
+func CheckConsole(ctx context.Context, config *rest.Config) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	base, err := serverURL(config)
 	if err != nil {

@@ -77,15 +77,15 @@ func (f *Flag) Apply(out io.Writer) {
 	}
 	logger, control := json.NewJSONLogger(verbosity, zapcore.Lock(json.AddNopSync(out)), nil, nil)
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true), klog.FlushLogger(control.Flush))
-	Announced(JSON)
+	SetFormat(JSON)
 }
 
 var asJSON atomic.Bool
 
-// Announced sets the format in which Announce and Fail write.
-func Announced(format string) { asJSON.Store(format == JSON) }
+// SetFormat sets the format in which Announce and Fail write.
+func SetFormat(format string) { asJSON.Store(format == JSON) }
 
-// Announce tells who has started the process what it does now.
+// Announce prints what the process does now, for whoever started it.
 func Announce(format string, args ...any) {
 	if asJSON.Load() {
 		klog.InfofDepth(1, format, args...)
@@ -94,7 +94,7 @@ func Announce(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }
 
-// Fail tells why the process ends.
+// Fail prints why the process ends.
 func Fail(program string, err error) {
 	if asJSON.Load() {
 		klog.ErrorSDepth(1, err, "Ends", "program", program)

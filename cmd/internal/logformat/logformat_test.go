@@ -25,7 +25,7 @@ func TestJSONIsAnObjectALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer klog.ClearLogger()
-	defer Announced(Text)
+	defer SetFormat(Text)
 	var out bytes.Buffer
 	f.Apply(&out)
 	Announce("serves %s", "a\nb")

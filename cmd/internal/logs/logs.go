@@ -34,7 +34,7 @@ func AddFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 // Start applies the flags. At level 0 it drops what Kubernetes' libraries say at each start.
 func Start(logs *logsapi.LoggingConfiguration) error {
 	logs.Verbosity = min(logs.Verbosity, verbosity.Most)
-	logformat.Announced(logs.Format)
+	logformat.SetFormat(logs.Format)
 	if logs.Verbosity > 0 || len(logs.VModule) > 0 {
 		return logsapi.ValidateAndApplyWithOptions(logs, &logsapi.LoggingOptions{ErrorStream: escaping{os.Stderr}}, feature.DefaultFeatureGate)
 	}
