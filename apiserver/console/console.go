@@ -133,7 +133,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string, api
 // maxLogins is how many requests at a time may wait for the issuer.
 const maxLogins = 32
 
-// inTurn answers a request that waits for the issuer, or has its sender, who is not known yet, try again.
+// inTurn answers a request that waits for the issuer. If too many do, it has the sender, whom nobody knows yet, try again.
 func (c *Console) inTurn(w http.ResponseWriter, answer func()) {
 	select {
 	case c.logins <- struct{}{}:

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// OIDC says at which issuer people log in. The API must accept its tokens, too (--authentication-config).
+// OIDC names the issuer at which people log in. The API must accept its tokens, too (--authentication-config).
 type OIDC struct {
 	// Issuer is its URL, which serves /.well-known/openid-configuration.
 	Issuer string

@@ -147,8 +147,8 @@ func expiryOf(token string) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// authorize turns the session of a request of our pages into its Authorization header. Of other requests with a session those that write are
-// refused, and those that read are nobody's. Our cookies go no further, whatever they hold: requests may be passed on to clusters.
+// authorize turns the session of a request of our pages into its Authorization header. Other requests with a session are
+// refused if they write, and anonymous if they read. Our cookies go no further, whatever they hold: requests may be passed on to clusters.
 func (c *Console) authorize(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +211,7 @@ type session struct {
 	User string `json:"user,omitempty"`
 	// Expires is when it ends.
 	Expires *time.Time `json:"expires,omitempty"`
-	// OIDC: one can log in at an issuer.
+	// OIDC: users can log in at an issuer.
 	OIDC bool `json:"oidc"`
 }
 
@@ -266,7 +266,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request, api http.Handler
 	return session{User: user, Expires: &expires, OIDC: c.oidc != nil}, nil
 }
 
-// userOf asks the API whose a token is; "" if it accepts it not.
+// userOf asks the API whose token it is; "" if the API rejects it.
 func userOf(r *http.Request, api http.Handler, token string) string {
 	const path, body = "/apis/authentication.k8s.io/v1/selfsubjectreviews", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 	ask, err := http.NewRequestWithContext(r.Context(), http.MethodPost, path, strings.NewReader(body))

@@ -15,7 +15,7 @@ const (
 	servingGC = 50
 )
 
-// collectSeldom prepares for reading a file. GOGC in the environment goes before it.
+// collectSeldom prepares for reading a file. GOGC in the environment takes precedence.
 func collectSeldom(file string) {
 	if info, err := os.Stat(file); err == nil && info.Size() > largeFile {
 		setGC(readingGC)

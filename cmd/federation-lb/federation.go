@@ -39,7 +39,7 @@ func (o *options) newSource(p *proxy.Proxy) (*source, error) {
 	return s, nil
 }
 
-// follow has the offers of clusters decided as for DNS, until ctx ends. It waits while the federation cannot be reached.
+// follow decides the offers of clusters, as for DNS, until ctx ends. It waits while the federation cannot be reached.
 func (s *source) follow(ctx context.Context) error {
 	info, err := connection.WaitForInfo(ctx, s.kube)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *source) follow(ctx context.Context) error {
 	return names.Run(ctx)
 }
 
-// announce has the federation know of the load balancer, if it has addresses, until ctx ends. The returned function waits until it is withdrawn.
+// announce makes the load balancer known to the federation, if it has addresses, until ctx ends. The returned function waits until it is withdrawn.
 func (s *source) announce(ctx context.Context) (wait func()) {
 	says, err := plan.Says(plan.Site{Region: s.region, Zone: s.zone}, s.own, s.ports, s.serviceMode == nftablesMode)
 	if err != nil { // it has no addresses

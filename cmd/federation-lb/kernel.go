@@ -72,7 +72,8 @@ func isOn(name string) bool {
 	return err == nil && strings.TrimSpace(string(text)) != "0"
 }
 
-// runEdge has the kernel pass connections to Services on until stop is called; then the rules are gone, or another process's. Without an edge rules of an earlier process go.
+// runEdge has the kernel pass connections to Services on until stop is called; then the rules are gone, or another process's. Without an edge
+// it removes the rules of an earlier process.
 func (o *options) runEdge(ctx context.Context, edge *kernel.Edge) (stop func()) {
 	if edge == nil {
 		dropRules(ctx)
@@ -87,7 +88,8 @@ func (o *options) runEdge(ctx context.Context, edge *kernel.Edge) (stop func()) 
 	return func() { end(); <-done }
 }
 
-// dropRules removes what a process in the mode nftables has left in the kernel. Without the right to there is none of this program's, or nothing can be done.
+// dropRules removes what a process in the mode nftables has left in the kernel. Without the right to, there are no rules of this program, or none that it
+// can remove.
 func dropRules(ctx context.Context) {
 	claim := kernel.NewClaim(servicesTable)
 	if !claim.Take() {

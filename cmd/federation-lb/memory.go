@@ -16,7 +16,7 @@ const (
 	headroom  = 12 << 20
 )
 
-// saveMemory prepares for reading what the federation has. The returned function is for when that is done. GOGC in the environment goes before both.
+// saveMemory prepares for reading what the federation has. The returned function is for when that is done. GOGC in the environment takes precedence over both.
 func saveMemory() (serving func(context.Context)) {
 	process.LimitMemory()
 	if os.Getenv("GOGC") == "" {

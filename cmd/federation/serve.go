@@ -77,8 +77,8 @@ func apiserverCommand() *cobra.Command {
 	return cmd
 }
 
-// runServer runs the apiserver and, once it is ready, what goes with it. Either one's end ends both; the
-// server is the last, for who ends has things to say to it still: that its Lease is free. names, if they are not nil, have
+// runServer runs the apiserver and, once it is ready, what goes with it. When either ends, so does the other. The
+// server ends last: controllers that end still write to it, for example that their Lease is free. names, if they are not nil, have
 // the federation's name and zone.
 func runServer(ctx context.Context, o *apiserver.Options, names *controllersOptions, then func(context.Context, *rest.Config) error) error {
 	reviewer, explainer := &review.Reviewer{}, &explain.Explainer{}

@@ -18,7 +18,7 @@ import (
 )
 
 // New returns informers of the federation that the file of --kubeconfig leads to, without managed fields, and a client. Neither is
-// throttled. It does no I/O but to read the file.
+// throttled. It reads the file, and does no other I/O.
 func New(kubeconfig string) (*wire.Informers, kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

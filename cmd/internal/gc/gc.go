@@ -24,7 +24,7 @@ const (
 // memory is what a look shows, in bytes.
 type memory struct{ live, held, free, allocated int64 }
 
-// Tune sets when garbage is collected, until ctx is done. headroom is in bytes. GOGC and GOMEMLIMIT in the environment go before it.
+// Tune sets when garbage is collected, until ctx is done. headroom is in bytes. GOGC and GOMEMLIMIT in the environment take precedence.
 func Tune(ctx context.Context, headroom int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

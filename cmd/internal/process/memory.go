@@ -13,7 +13,7 @@ import (
 const gcOfLimit = 0.9
 
 // LimitMemory has the process collect garbage in time to stay below its memory limit (MemoryMax= of its unit, the limit of its container), so that it
-// is not ended for its garbage. GOMEMLIMIT in the environment goes before it.
+// is not ended for its garbage. GOMEMLIMIT in the environment takes precedence.
 func LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -1,5 +1,5 @@
-// Package process has what any of our processes does: it keeps below its memory limit, and without an API of its own it serves its
-// metrics, whether it lives and whether it is ready.
+// Package process has what our programs share: they stay below their memory limits, and those without an API of their own serve their
+// metrics, and whether they are alive and ready.
 package process
 
 import (
