@@ -40,7 +40,19 @@ var (
 )
 
 func registerMetrics() {
-	register.Do(func() { legacyregistry.MustRegister(activeGauge, clusterGauge, overdue, finished, markSeconds, probed) })
+	register.Do(func() {
+		legacyregistry.MustRegister(activeGauge, clusterGauge, overdue, finished, markSeconds, probed)
+		startCounting()
+	})
+}
+
+// startCounting has each counter of finished drills begin at 0: increase of Prometheus does not see the first of a series that begins at 1.
+func startCounting() {
+	for _, method := range []v1beta1.DrillMethod{v1beta1.DrillShift, v1beta1.DrillEvacuate, v1beta1.DrillIsolation, v1beta1.DrillBlackhole} {
+		for _, outcome := range []v1beta1.DrillOutcome{v1beta1.DrillSucceeded, v1beta1.DrillFailed, v1beta1.DrillInterrupted, v1beta1.DrillBlocked} {
+			finished.WithLabelValues(string(method), string(outcome)).Add(0)
+		}
+	}
 }
 
 // ObserveProbe counts one question of a probe.
