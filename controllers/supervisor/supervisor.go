@@ -73,7 +73,7 @@ func (s *Supervisor) Run(ctx context.Context, component string, do func(context.
 			return f.error
 		}
 		if ctx.Err() != nil {
-			s.well(component)
+			s.ended(component)
 			return nil
 		}
 		if err == nil {
@@ -86,6 +86,7 @@ func (s *Supervisor) Run(ctx context.Context, component string, do func(context.
 		s.failed(component, err)
 		select {
 		case <-ctx.Done():
+			s.ended(component)
 			return nil
 		case <-time.After(pause):
 		}
@@ -118,6 +119,12 @@ func (s *Supervisor) running(component string) {
 		now.Running = true
 		return &now
 	})
+}
+
+// ended forgets a part that was asked to end, also while it waited for its restart: another process may run it now.
+func (s *Supervisor) ended(component string) {
+	up.Delete(map[string]string{"component": component})
+	s.well(component)
 }
 
 // well forgets a failure: the part has run for long since, or was asked to end.

@@ -3,10 +3,14 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 func TestWhatFailsIsStartedAgain(t *testing.T) {
@@ -57,6 +61,46 @@ func TestWhatFailsIsStartedAgain(t *testing.T) {
 			t.Errorf("started at %v, want %v", starts, want)
 		}
 	})
+}
+
+// TestAPartThatEndsInAPauseIsForgotten: a part of who leads has failed, and another process leads before it is started again. Of the first process nothing is said any more.
+func TestAPartThatEndsInAPauseIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Run(ctx, "pausing", func(context.Context) error { return errors.New("broken") })
+		}()
+		synctest.Wait()
+		if s.Check() == nil || !shown(t, "pausing") {
+			t.Errorf("in the pause: %v", s.Check())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := s.Check(); err != nil || shown(t, "pausing") {
+			t.Errorf("after its end: %v, in metrics %t", err, shown(t, "pausing"))
+		}
+	})
+}
+
+// shown reports whether there is a metric of a part.
+func shown(t *testing.T, component string) bool {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "federation_component_up" && slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == component }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func TestWhatIsFatalIsNotStartedAgain(t *testing.T) {
