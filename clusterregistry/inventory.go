@@ -34,6 +34,8 @@ func (k *keeper) keepInventory(m *Member, l *link) {
 			select {
 			case <-ctx.Done():
 				return
+			case <-m.joined: // its fences may be others
+				m.asked, every = time.Time{}, inventoryFirst
 			case <-time.After(every):
 			}
 			m.askFences(ctx)

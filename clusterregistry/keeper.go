@@ -203,8 +203,15 @@ func (k *keeper) noteJoin(first bool, secret *corev1.Secret) {
 		k.unconfirmed = false
 		return
 	}
-	k.unconfirmed = k.unconfirmed || !first && join != k.joined
+	again := !first && join != k.joined
+	k.unconfirmed = k.unconfirmed || again
 	k.joined = join
+	if again && k.member != nil {
+		select {
+		case k.member.joined <- struct{}{}:
+		default: // it knows
+		}
+	}
 }
 
 // linkBy makes a link, unless there is one that connects in the same way.

@@ -50,6 +50,8 @@ type Member struct {
 	// unfenced: at the last question, asked then, it would have let us write what we do not manage. Both belong to who takes the inventory.
 	unfenced bool
 	asked    time.Time
+	// joined gets a value when the cluster has joined again.
+	joined chan struct{}
 	// lacks is told, once each, what the member does not let us list or watch.
 	lacks func(resource string, err error)
 	told  sync.Map // resources
@@ -95,7 +97,7 @@ func newMember(ctx context.Context, name, uid string, l *link) (*Member, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, uid: l.identity(), broken: l.broken}
+	m := &Member{Name: name, FederationUID: uid, Dynamic: dyn, Core: core, Meter: l.meter, link: l, uid: l.identity(), broken: l.broken, joined: make(chan struct{}, 1)}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	f := m.newInformers(m.ctx, m.ours(""))
 	m.Informers, m.start = f, f.start

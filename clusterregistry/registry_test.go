@@ -91,7 +91,7 @@ func newFleetWith(t *testing.T, change func(*Options), before ...func(*fleet)) *
 }
 
 // apply does what a server-side apply of the status does, as far as it is used here: it leaves alone what is not
-// mentioned, of conditions those of other types; but NodeHeartbeatsStale and what is forbidden, which nobody else writes, go where they are not.
+// mentioned, of conditions those of other types; but NodeHeartbeatsStale, FencesMissing and what is forbidden, which nobody else writes, go where they are not.
 func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
 	applied := &unstructured.Unstructured{}
@@ -113,9 +113,10 @@ func (f *fleet) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		status[field] = value
 	}
 	for _, was := range kept {
-		own := was.(map[string]any)["type"] == string(v1beta1.ClusterNodeHeartbeatsStale)
+		kind := was.(map[string]any)["type"]
+		own := kind == string(v1beta1.ClusterNodeHeartbeatsStale) || kind == string(v1beta1.ClusterFencesMissing)
 		for _, is := range status["conditions"].([]any) {
-			own = own || is.(map[string]any)["type"] == was.(map[string]any)["type"]
+			own = own || is.(map[string]any)["type"] == kind
 		}
 		if !own {
 			status["conditions"] = append(status["conditions"].([]any), was)
@@ -369,16 +370,23 @@ func TestTheFirstCheckOfAJoinIsWritten(t *testing.T) {
 	if is := probed(); !is.Equal(&was) {
 		t.Errorf("a check at %v is written before the Cluster says which join it is; was %v", is, was)
 	}
-	u, err := f.clusters.Resource(v1beta1.ClustersResource).Get(t.Context(), "east", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.SetAnnotations(map[string]string{v1beta1.JoinAnnotation: "first"})
-	u.SetResourceVersion("7")
-	if _, err := f.clusters.Resource(v1beta1.ClustersResource).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	f.joins("east", "first")
 	f.eventually("a later check is written", func() bool { is := probed(); return is.After(was.Time) })
+}
+
+// joins says of a Cluster which join it is of.
+func (f *fleet) joins(name, join string) {
+	f.t.Helper()
+	clusters := f.clusters.Resource(v1beta1.ClustersResource)
+	u, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	u.SetAnnotations(map[string]string{v1beta1.JoinAnnotation: join})
+	u.SetResourceVersion("7" + u.GetResourceVersion())
+	if _, err := clusters.Update(f.t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // setJoin says of a Secret which join it is of.
@@ -730,4 +738,10 @@ func TestTheClusterSaysThatItHasNoFences(t *testing.T) {
 	if c := f.cluster("fenced").Condition(v1beta1.ClusterFencesMissing); c != nil {
 		t.Errorf("with fences: %+v", c)
 	}
+	// It joins again, which gives it fences: that is what somebody who sees the condition does, and is not to wait for.
+	open.mu.Lock()
+	open.open = false
+	open.mu.Unlock()
+	f.joins("open", "again")
+	f.eventually("the condition goes", func() bool { return f.cluster("open").Condition(v1beta1.ClusterFencesMissing) == nil })
 }
