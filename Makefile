@@ -12,7 +12,7 @@ STEPS    ?= 3000
 FOR      ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: e2e-app first-hour site site-test race e2e-lb e2e-mcs e2e-kubectl e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
+.PHONY: e2e-app first-hour site site-test race e2e-lb e2e-mcs e2e-kubectl e2e-pull e2e-console-firefox e2e-charts e2e-tools check release e2e-drills e2e-drill-clients e2e-alerts vulncheck console-pictures fuzz soak-dataplane e2e-dataplane e2e-nodeagent e2e-systemd build-real test-coredns help demo up down test fleet build lint generate verify bench bench-console bench-dns bench-lb bench-dataplane bench-readiness
 
 ##@ Begin
 
@@ -73,6 +73,10 @@ e2e-drills: build ## a drill whose leader is killed, and many drills, with real 
 
 e2e-drill-clients: build build-real ## what a client outside sees of a drill of each method, on real nodes: ten minutes
 	@hack/e2e-drill-clients.sh
+
+e2e-alerts: build ## each alert fires and clears in a real Prometheus, by faults of real processes: ten minutes
+	@hack/install-tools.sh tests
+	@E2E_LONG=1 E2E_NAME=e2e-alerts go test ./hack/e2e -run TestAlerts -count 1 -v -timeout 1h
 
 MODE  ?= kube-proxy-iptables kube-proxy-nftables iptables nftables
 FOCUS ?= \[sig-network\] Services

@@ -20,7 +20,7 @@ import (
 type prometheus struct{ address string }
 
 const prometheusConfig = `
-global: {scrape_interval: 1s, evaluation_interval: 1s}
+global: {scrape_interval: 2s, evaluation_interval: 1s} # a scrape takes at most its interval
 rule_files: [%s]
 scrape_configs:
 - job_name: federation
@@ -29,8 +29,8 @@ scrape_configs:
   tls_config: {ca_file: '%s', cert_file: '%s', key_file: '%s'}
 `
 
-// startPrometheus returns once it answers.
-func startPrometheus(t *testing.T) prometheus {
+// startPrometheus runs one with the alerts of a file, which scrapes the federation and what more scrape_configs name. It returns once it has metrics of the federation.
+func startPrometheus(t *testing.T, rules, more string) prometheus {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -39,8 +39,8 @@ func startPrometheus(t *testing.T) prometheus {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yaml")
 	pki := filepath.Join(s.dir, "federation", "pki")
-	text := fmt.Sprintf(prometheusConfig, filepath.Join(s.root, "hack/manifests/alerts.yaml"), strings.TrimPrefix(s.fed.config.Host, "https://"),
-		filepath.Join(pki, "ca.crt"), filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"))
+	text := fmt.Sprintf(prometheusConfig, rules, strings.TrimPrefix(s.fed.config.Host, "https://"),
+		filepath.Join(pki, "ca.crt"), filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key")) + more
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +90,10 @@ func (p prometheus) count(expr string) (int, error) {
 	return len(answer.Data.Result), nil
 }
 
-// firing waits until an alert fires, or does so no longer.
-func (p prometheus) firing(t *testing.T, alert string, want bool) time.Duration {
+// firing waits until an alert fires, or does so no longer; with labels only that of these, as cluster="east-a".
+func (p prometheus) firing(t *testing.T, alert string, want bool, labels ...string) time.Duration {
 	t.Helper()
-	expr := `ALERTS{alertstate="firing",alertname="` + alert + `"}`
+	expr := `ALERTS{` + strings.Join(append(labels, `alertstate="firing"`, `alertname="`+alert+`"`), ",") + `}`
 	return eventually(t, 3*time.Minute, func() string {
 		if n, err := p.count(expr); err != nil || (n > 0) != want {
 			return fmt.Sprintf("%s: %d series, %v; want that it fires: %t", expr, n, err, want)
@@ -106,9 +106,9 @@ func (p prometheus) firing(t *testing.T, alert string, want bool) time.Duration 
 var rare = []string{"federation_drill", "federation_dnssec", "federation_dns_health_check_duration", "federation_dns_drift", "federation_component_restarts", "federation_component_panics", "federation_failover_events", "federation_shards"}
 
 // TestPrometheus scrapes the federation: alerts are quiet while all is well, one fires while a cluster is away and clears when it is back, and each panel
-// of the dashboards has data, save those of what is rare.
+// of the dashboards has data, save those of what is rare. TestAlerts has all alerts fire, of rules in which less time passes.
 func TestPrometheus(t *testing.T) {
-	p := startPrometheus(t)
+	p := startPrometheus(t, filepath.Join(s.root, "hack/manifests/alerts.yaml"), "")
 	p.firing(t, "FederationDown", false)
 	// Something to place, write and name, before and after the cluster is lost.
 	web, err := os.ReadFile(filepath.Join(s.root, "hack/demo/web.yaml"))
