@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -35,6 +36,27 @@ func TestOptionsValidate(t *testing.T) {
 		}
 		if err := o.validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+// answers has each request answered with a status.
+type answers int
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
+}
+
+// Who has a token that is not known learns what to do; other answers are the API's.
+func TestATokenThatIsNotKnown(t *testing.T) {
+	request, err := http.NewRequest(http.MethodPost, "https://fed/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[answers]string{http.StatusUnauthorized: "kubectl federation token create east", http.StatusForbidden: "", http.StatusCreated: ""} {
+		answer, err := withToken{status, "east"}.RoundTrip(request)
+		if want == "" && (err != nil || answer.StatusCode != int(status)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d: %v, want %q", status, err, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -123,6 +124,7 @@ func (o *options) keepCertificate(ctx context.Context, federation, own *rest.Con
 		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		ClientsetFn: func(current *tls.Certificate) (kubernetes.Interface, error) {
 			config := rest.CopyConfig(federation)
+			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return withToken{rt, o.cluster} })
 			if current == nil { // another agent of the cluster may have one by now
 				current, _ = store.Current()
 			}
@@ -142,6 +144,22 @@ func (o *options) keepCertificate(ctx context.Context, federation, own *rest.Con
 	m.Start()
 	context.AfterFunc(ctx, m.Stop)
 	return m, nil
+}
+
+// withToken sends requests with a bootstrap token. One that is not known is an error that says what to do.
+type withToken struct {
+	http.RoundTripper
+	cluster string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := w.RoundTripper.RoundTrip(request)
+	if err == nil && answer.StatusCode == http.StatusUnauthorized {
+		_ = answer.Body.Close() // its status is enough
+		return nil, fmt.Errorf("the federation does not know the bootstrap token: it has been used, or has expired; make another one: kubectl federation token create %s", w.cluster)
+	}
+	return answer, err
 }
 
 // store returns where key and certificate are kept.

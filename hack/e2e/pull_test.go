@@ -3,21 +3,32 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
@@ -95,7 +106,7 @@ func (a *agent) stop() {
 	_ = a.cmd.Wait()
 }
 
-// TestPull: a member whose agent connects to the federation is used as any other. The federation has no credential of it; whoever runs it can have the
+// TestPull: a member whose agent connects to the federation is used as any other. The federation has no credential of it, the bootstrap token of its agent is good once; whoever runs it can have the
 // federation only read; and when the agent is cut off, dies, or the federation does, all is as with other members.
 func TestPull(t *testing.T) {
 	a := pull(t, "east-b")
@@ -120,6 +131,7 @@ func TestPull(t *testing.T) {
 		return ""
 	})
 	onlyItsOwn(t, a)
+	goodOnce(t, a)
 	onlyReads(t)
 
 	a.signal(t, syscall.SIGSTOP)
@@ -198,6 +210,122 @@ func onlyItsOwn(t *testing.T, a *agent) {
 			t.Errorf("POST %s as the agent: %s %s, want %d", path, answer.Status, body, want)
 		}
 	}
+}
+
+// goodOnce: with the bootstrap token that an agent has used nobody gets a certificate, for this cluster or another. One that has not been used is for its own cluster only, and for one certificate; who asks for more is
+// told why not.
+func goodOnce(t *testing.T, a *agent) {
+	t.Helper()
+	const own, other = "east-b", "elsewhere"
+	clusters := s.fed.dyn.Resource(v1beta1.ClustersResource)
+	if _, err := clusters.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1beta1.SchemeGroupVersion.String(), "kind": "Cluster", "metadata": map[string]any{"name": other}, "spec": map[string]any{"connection": string(v1beta1.ConnectionPull)},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := clusters.Delete(t.Context(), other, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	used, err := os.ReadFile(filepath.Join(a.dir, "bootstrap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(token []byte, cluster string) {
+		t.Helper()
+		got := certified(t, token, cluster) // for ten seconds the API may know a token that is gone
+		if got != "Unauthorized" && !strings.Contains(got, "has been used: make another one") && !strings.Contains(got, `is not for the cluster "`+cluster+`"`) {
+			t.Errorf("a token of %s, used, gets for %s: %q", own, cluster, got)
+		}
+	}
+	refused(used, own)
+	refused(used, other)
+	text, err := s.plugin(t, "token", "create", own)
+	if err != nil {
+		t.Fatal(err, text)
+	}
+	fresh := []byte(text)
+	if got := certified(t, fresh, other); !strings.Contains(got, `is not for the cluster "`+other+`"`) {
+		t.Errorf("a token of %s gets for %s: %q", own, other, got)
+	}
+	if got := certified(t, fresh, own); got != "" {
+		t.Errorf("a token of %s, not used yet, gets for it: %s", own, got)
+	}
+	refused(fresh, own)
+	refused(fresh, other)
+	took := eventually(t, 30*time.Second, func() string {
+		if got := certified(t, fresh, other); got != "Unauthorized" {
+			return "a token that has been used gets: " + got
+		}
+		return ""
+	})
+	t.Logf("the API knows a token no more %.1f s after it was used", took.Seconds())
+	saysSo(t, a, other)
+}
+
+// saysSo: an agent that is given the token of another one, for another cluster, says what to do.
+func saysSo(t *testing.T, a *agent, cluster string) {
+	t.Helper()
+	b := &agent{dir: t.TempDir(), args: slices.Clone(a.args)}
+	b.args = append(b.args, "--cluster", cluster, "--cert-dir", filepath.Join(b.dir, "certificate"))
+	b.start(t)
+	defer b.stop()
+	eventually(t, 30*time.Second, func() string {
+		said, err := os.ReadFile(filepath.Join(b.dir, "log"))
+		if err != nil || !strings.Contains(string(said), "kubectl federation token create "+cluster) {
+			return fmt.Sprintf("%v: the agent says\n%s", err, said)
+		}
+		return ""
+	})
+}
+
+// certified asks for the certificate of a cluster's agent with a bootstrap kubeconfig, and returns why none was signed; "": one was.
+func certified(t *testing.T, bootstrap []byte, cluster string) string {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(bootstrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := pkix.Name{CommonName: v1beta1.AgentUserName(cluster), Organization: []string{v1beta1.AgentsGroup}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "once-"}, Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: v1beta1.AgentSigner,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	why := ""
+	eventually(t, 30*time.Second, func() string {
+		is, err := s.fed.client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), asked.Name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, c := range is.Status.Conditions {
+			if c.Type != certificatesv1.CertificateApproved {
+				why = c.Message
+				return ""
+			}
+		}
+		if len(is.Status.Certificate) == 0 {
+			return fmt.Sprintf("nothing becomes of %s: %+v", asked.Name, is.Status)
+		}
+		return ""
+	})
+	return why
 }
 
 // onlyReads: while the agent is paused, nothing of the federation arrives, and then it does.
