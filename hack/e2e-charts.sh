@@ -2,13 +2,16 @@
 # Installs the charts on the real nodes of members, with the images of a release and nothing but them: the control plane with its etcd in it, the load
 # balancer over the clusters, the agent of a cluster that the federation does not connect to, federation-dns, the node agent, and a control plane of two
 # replicas over an external etcd. Each is installed with --wait in a namespace that enforces the restricted level of Pod Security, is upgraded under
-# load without a lost write or a failed request, and leaves nothing but what is to be kept.
+# load without a lost write or a failed request, and leaves nothing but what is to be kept. What is upgraded under load was installed by the chart of an
+# earlier commit: EARLIER=COMMIT, or else the last release, or else the first one whose charts know all values that are set here; the images are of now.
 # Arguments are the parts to do: in_one_pod, on_nodes, over_etcd. HELM=_output/bin/helm-v3.21.4 takes another Helm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source hack/wait.sh
 export PATH=$PWD/_output/bin:$PATH:/usr/sbin
 root=$PWD/_output/e2e-charts images=$PWD/_output/bin/images helm=${HELM:-_output/bin/helm-v4.2.4} version=$(<hack/VERSION)
+earlier=${EARLIER:-$(git describe --tags --abbrev=0 HEAD^ 2>/dev/null || git log --diff-filter=A --format=%h -- hack/charts/federation-member/templates/agent.yaml | tail -1)}
+before=$root/before/hack/charts
 dns=10.64.255.254 # clients outside, and what is beside the clusters, are at this address
 stack()    { _output/bin/local --root "$root" "$@"; }
 member()   { kubectl --kubeconfig "$root/members/$1/kubeconfig" "${@:2}"; }
@@ -121,17 +124,17 @@ dns_kubeconfig() {
 # over_clusters: the load balancer, in the other cluster. Clients send 200 GETs a second while it is upgraded.
 over_clusters() {
   local visitor visits left
-  local values=(--set image.repository=localhost/federation-lb,kubeconfigSecretName=federation-lb,region=east,drain.delaySeconds=10,drain.timeoutSeconds=20 --wait --timeout 120s)
+  local values=(--set image.repository=localhost/federation-lb,image.tag="$version",kubeconfigSecretName=federation-lb,region=east,drain.delaySeconds=10,drain.timeoutSeconds=20 --wait --timeout 120s)
   echo "the load balancer over the clusters"
   fed create ingress web --class federation --rule 'www.example.com/*=web:80'
   credential "$root/lb.kubeconfig" federation-load-balancers east
   member east-b create namespace federation-lb
   member east-b label namespace federation-lb pod-security.kubernetes.io/enforce=restricted
   balancer create secret generic federation-lb --from-file kubeconfig="$root/lb.kubeconfig"
-  chart_b -n federation-lb install federation-lb hack/charts/federation-lb "${values[@]}" >/dev/null || fail "helm install, the load balancer"
+  chart_b -n federation-lb install federation-lb "$before/federation-lb" "${values[@]}" >/dev/null || fail "helm install, the load balancer, by the chart of $earlier"
   wait_for 20 "an address of the load balancer" lb_exposed
   values+=(--set "addresses={$(lb_address)}")
-  chart_b -n federation-lb upgrade federation-lb hack/charts/federation-lb "${values[@]}" >/dev/null || fail "helm upgrade, with the load balancer's address"
+  chart_b -n federation-lb upgrade federation-lb "$before/federation-lb" "${values[@]}" >/dev/null || fail "helm upgrade, with the load balancer's address"
   wait_for 30 "an answer through the load balancer" lb_answers
   wait_for 30 "the load balancer in DNS" lb_in_dns
   wait_for 30 "the load balancer in the Ingress' status" lb_in_status
@@ -139,7 +142,7 @@ over_clusters() {
   balancer exec deployment/federation-lb -- /federation-lb trace --host www.example.com
   exec {visitor}> >(exec $INTERNET lbclient visit --addresses "$(lb_address):80" --host www.example.com >"$root/visits")
   visits=$!
-  echo "upgrade of the load balancer" >&"$visitor"
+  echo "upgrade of the load balancer from the chart of $earlier" >&"$visitor"
   sleep 3
   chart_b -n federation-lb upgrade federation-lb hack/charts/federation-lb "${values[@]}" --set podAnnotations.upgraded=yes >/dev/null || fail "helm upgrade of the load balancer"
   wait_for 60 "the end of the load balancers of before" lb_pods 2
@@ -158,15 +161,24 @@ over_clusters() {
 
 # behind_nat: the agent of a cluster that has joined with --pull.
 behind_nat() {
-  local certificate values
-  echo "the agent of a cluster that the federation does not connect to"
   joins east-b --pull
+  by_chart hack/charts configmap/federation-agent # which join has made
+  member east-b -n federation-system delete configmap federation-agent # join made none then, and the chart did
+  by_chart "$before"
+  joins east-b
+  wait_for 30 "two ready clusters, without an agent" joined
+}
+
+# by_chart CHARTS LEFT: the agent by the chart there, upgraded to that of now; after it no more than LEFT is left.
+by_chart() {
+  local certificate values
+  echo "the agent of a cluster that the federation does not connect to, by ${1#"$PWD/"}"
   outside kubectl federation --kubeconfig "$root/federation.kubeconfig" token create east-b >"$root/bootstrap.kubeconfig"
   member east-b -n federation-system create secret generic federation-agent-bootstrap --from-file kubeconfig="$root/bootstrap.kubeconfig"
-  values=(--set agent.enabled=true,agent.image.repository=localhost/federation-agent,agent.cluster=east-b
+  values=(--set agent.enabled=true,agent.image.repository=localhost/federation-agent,agent.image.tag="$version",agent.cluster=east-b
     --set "agent.federationUID=$(fed get namespace kube-system -o jsonpath='{.metadata.uid}')" --wait --timeout 120s)
   member east-b label namespace federation-system pod-security.kubernetes.io/enforce=restricted --overwrite
-  chart_b -n federation-system install agent hack/charts/federation-member "${values[@]}" >/dev/null || fail "helm install, the agent"
+  chart_b -n federation-system install agent "$1/federation-member" "${values[@]}" >/dev/null || fail "helm install, the agent"
   wait_for 30 "an agent that is connected" by_agent
   wait_for 30 "two ready clusters, one of them by its agent" joined
   certificate=$(agent_certificate)
@@ -180,21 +192,19 @@ behind_nat() {
   chart_b -n federation-system uninstall agent --wait >/dev/null
   member east-b -n federation-system delete secret federation-agent-bootstrap
   wait_for 60 "the end of the agents" agents_pods 0
-  [ -z "$(agent_objects)" ] || fail "left: $(agent_objects)"
-  joins east-b
-  wait_for 30 "two ready clusters, without an agent" joined
+  [ "$(agent_objects)" = "${2:-}" ] || fail "left: $(agent_objects)"
 }
 
 # in_one_pod: etcd embedded.
 in_one_pod() {
-  local values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation
+  local values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation,image.tag="$version"
     --set api.service.type=LoadBalancer,dns.service.type=LoadBalancer --wait --timeout 120s)
   volume
   echo "the control plane, with etcd in it"
-  chart install federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm install"
+  chart install federation "$before/federation" "${values[@]}" >/dev/null || fail "helm install, by the chart of $earlier"
   wait_for 20 "an address of the API" has_address federation
   values+=(--set "api.tlsNames={$(address_of federation)}")
-  chart upgrade federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm upgrade, with the API's address"
+  chart upgrade federation "$before/federation" "${values[@]}" >/dev/null || fail "helm upgrade, with the API's address"
   kubeconfig federation-0 federation
   wait_for 20 "an answer of the API" answers
   [ "$(host get pod federation-0 -o jsonpath='{.spec.containers[0].securityContext.readOnlyRootFilesystem}')" = true ] || fail "the root file system can be written"
@@ -203,13 +213,13 @@ in_one_pod() {
   fed apply -f hack/demo/real.yaml
   wait_for 90 "six ready pods in two clusters" ready_pods
   wait_for 30 "two addresses in DNS" in_dns
-  under_load "upgrade of one pod" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
+  under_load "upgrade of one pod from the chart of $earlier" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
   over_clusters
   behind_nat
   echo "federation-dns beside it"
   dns_kubeconfig
   chart upgrade federation hack/charts/federation "${values[@]}" \
-    --set dnsServers.enabled=true,dnsServers.image.repository=localhost/federation-dns,dnsServers.kubeconfigSecretName=federation-dns >/dev/null || fail "helm upgrade, with federation-dns"
+    --set dnsServers.enabled=true,dnsServers.image.repository=localhost/federation-dns,dnsServers.image.tag="$version",dnsServers.kubeconfigSecretName=federation-dns >/dev/null || fail "helm upgrade, with federation-dns"
   wait_for 30 "two addresses in DNS, from federation-dns" in_dns
   host scale statefulset federation --replicas 0
   wait_for 60 "the end of the control plane" no_control_plane
@@ -245,16 +255,16 @@ over_etcd() {
   host create secret generic federation-pki --from-file "$root/keys/pki"
   wait_for 20 "the certificates of etcd" test -e "$root/etcd/admin.kubeconfig"
   host create secret generic etcd --from-file ca.crt="$root/etcd/pki/ca.crt" --from-file tls.crt="$root/etcd/pki/admin.crt" --from-file tls.key="$root/etcd/pki/admin.key"
-  values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation,layout=Split,replicas=2
+  values=(--set federation.name=fed,federation.dnsZone=example.com,image.repository=localhost/federation,image.tag="$version",layout=Split,replicas=2
     --set "etcd.servers={https://$dns:2379},etcd.tlsSecretName=etcd,pki.secretName=federation-pki"
     --set api.service.type=LoadBalancer,dns.service.type=LoadBalancer --wait --timeout 180s)
-  chart install federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm install, two replicas"
+  chart install federation "$before/federation" "${values[@]}" >/dev/null || fail "helm install, two replicas, by the chart of $earlier"
   wait_for 20 "an address of the API" has_address federation
   values+=(--set "api.tlsNames={$(address_of federation)}")
-  chart upgrade federation hack/charts/federation "${values[@]}" >/dev/null || fail "helm upgrade, two replicas"
+  chart upgrade federation "$before/federation" "${values[@]}" >/dev/null || fail "helm upgrade, two replicas"
   kubeconfig deployment/federation apiserver
   wait_for 20 "an answer of the API" answers
-  under_load "upgrade of two replicas" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
+  under_load "upgrade of two replicas from the chart of $earlier" chart upgrade federation hack/charts/federation "${values[@]}" --set podAnnotations.upgraded=yes
   [ "$(restarts | tr -d '0 ')" = "" ] || fail "containers were restarted: $(restarts)"
   chart uninstall federation --wait >/dev/null
   wait_for 90 "the end of all pods" no_pods
@@ -284,6 +294,8 @@ go run ./hack/images --out "$images" --version "$version" "linux/$(go env GOARCH
 stack up --real --members-only --clusters 2 --nodes 1 --service-proxy kube-proxy-iptables >/dev/null
 # shellcheck disable=SC1091
 source "$root/env"
+mkdir "$root/before"
+git archive "$earlier" hack/charts | tar -x -C "$root/before"
 member east-a create namespace federation
 member east-a label namespace federation pod-security.kubernetes.io/enforce=restricted
 SECONDS=0
