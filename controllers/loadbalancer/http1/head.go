@@ -31,7 +31,7 @@ type framing struct {
 	length, coding          string
 }
 
-// parseHead fills in a request from its head: lines that end by CRLF, without the empty one. Header is empty, and is filled, too.
+// parseHead fills in a request from its head: lines that end by CRLF, without the empty one. Header and URL are empty, and are filled, too.
 func parseHead(text string, r *http.Request) *Fault {
 	line, fields, _ := strings.Cut(text, "\r\n")
 	if fault := parseRequestLine(line, r); fault != nil {
@@ -81,12 +81,33 @@ func parseRequestLine(line string, r *http.Request) *Fault {
 			return badRequest("the path and query may have printable ASCII only: others are percent-encoded")
 		}
 	}
+	if isPlainPath(target, r.URL) {
+		return nil
+	}
 	u, err := url.ParseRequestURI(target)
 	if err != nil || u.User != nil {
 		return badRequest("the path and query are not valid, or name a user")
 	}
 	r.URL = u
 	return nil
+}
+
+// isPlainPath reports whether a target is an absolute path, with or without a query, of which nothing is to be decoded, and fills in its URL, as
+// url.ParseRequestURI would.
+func isPlainPath(target string, u *url.URL) bool {
+	path, query, has := strings.Cut(target, "?")
+	if path == "" || path[0] != '/' || has && query == "" {
+		return false
+	}
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '/', c == '-', c == '.', c == '_', c == '~':
+		default:
+			return false
+		}
+	}
+	u.Path, u.RawQuery = path, query
+	return true
 }
 
 // parseFields parses the lines behind the first one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func parsed(text string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &http.Request{Header: http.Header{}}
+	r := &http.Request{Header: http.Header{}, URL: &url.URL{}}
 	if fault := parseHead(string(head), r); fault != nil {
 		return nil, fault
 	}

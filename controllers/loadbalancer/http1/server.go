@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,8 @@ import (
 
 // Server serves connections. Its fields are not changed once it does.
 type Server struct {
-	// Handler answers requests. The contexts of requests end when their client leaves.
+	// Handler answers requests. The contexts of requests end when their client leaves. It may not use a request, but its context, once it has returned: the
+	// next request of the connection is at the same place.
 	Handler http.Handler
 	// HTTP2 takes connections that begin with HTTP/2's preface, which it reads again. Nil: they are refused.
 	HTTP2 func(net.Conn)
@@ -68,12 +70,14 @@ type conn struct {
 	state  atomic.Int32
 	// served: it has had a request.
 	served atomic.Bool
-	// base is a request with what all of the connection have.
-	base   *http.Request
-	leave  context.CancelFunc
-	header http.Header
-	answer answer
-	head   []byte
+	// base is a request with what all of the connection have; request and target are the one under way, and its path and query.
+	base    *http.Request
+	request http.Request
+	target  url.URL
+	leave   context.CancelFunc
+	header  http.Header
+	answer  answer
+	head    []byte
 	// written is the deadline of writes, awaited that of the wait for a request, unless readMoved.
 	written, awaited time.Time
 	readMoved        atomic.Bool
@@ -278,9 +282,9 @@ func (c *conn) readRequest() (*http.Request, error) {
 		return nil, err
 	}
 	clear(c.header)
-	r := new(http.Request)
-	*r = *c.base
-	r.Header, r.Body = c.header, http.NoBody
+	r := &c.request
+	*r, c.target = *c.base, url.URL{}
+	r.Header, r.Body, r.URL = c.header, http.NoBody, &c.target
 	if fault := parseHead(string(head), r); fault != nil {
 		return nil, fault
 	}

@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"errors"
 	"io"
-	"net"
 	"sync"
-	"syscall"
 )
 
 const (
@@ -20,35 +17,27 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 // copier copies from a connection to another one: small pieces by hand, which costs less than splice for them, and much by splice. While it waits for the source
 // it holds neither a buffer nor a pipe, for most connections are silent most of the time.
 type copier struct {
-	to, from *net.TCPConn
-	raw      syscall.RawConn
-	// take reads a piece, as raw wants it.
+	to, from *directConn
+	// take reads a piece, as from wants it.
 	take  func(fd uintptr) bool
 	piece *[pieceSize]byte // nil while it waits
-	n     int
-	err   error
 }
 
-func newCopier(to, from *net.TCPConn) *copier {
+func newCopier(to, from *directConn) *copier {
 	c := &copier{to: to, from: from}
 	c.take = c.read
-	c.raw, c.err = from.SyscallConn()
 	return c
 }
 
 // read reads what is there, and reports whether that is something, or the end.
 func (c *copier) read(fd uintptr) bool {
 	c.piece = pieces.Get().(*[pieceSize]byte)
-	for {
-		if c.n, c.err = syscall.Read(int(fd), c.piece[:]); !errors.Is(c.err, syscall.EINTR) {
-			break
-		}
-	}
-	if errors.Is(c.err, syscall.EAGAIN) {
+	c.from.in.p = c.piece[:]
+	came := c.from.in.read(fd)
+	if c.from.in.p = nil; !came {
 		c.release()
-		return false
 	}
-	return true
+	return came
 }
 
 func (c *copier) release() {
@@ -69,7 +58,7 @@ func (c *copier) copy(moved func()) (sum int64, err error) {
 		if n < pieceSize {
 			continue
 		}
-		much, err := c.to.ReadFrom(&io.LimitedReader{R: c.from, N: burst})
+		much, err := c.to.ReadFrom(&io.LimitedReader{R: c.from.TCPConn, N: burst})
 		if sum += much; much > 0 {
 			moved()
 		}
@@ -81,15 +70,12 @@ func (c *copier) copy(moved func()) (sum int64, err error) {
 
 // copyPiece copies what is there; nothing at the end of the source.
 func (c *copier) copyPiece() (n int, err error) {
-	if c.raw == nil {
-		return 0, c.err
-	}
-	if err := c.raw.Read(c.take); err != nil {
+	if err := c.from.raw.Read(c.take); err != nil {
 		return 0, err
 	}
 	defer c.release()
-	if c.err != nil || c.n == 0 {
-		return 0, c.err
+	if n, err = c.from.in.result("read"); n == 0 {
+		return 0, err
 	}
-	return c.to.Write(c.piece[:c.n])
+	return c.to.Write(c.piece[:n])
 }

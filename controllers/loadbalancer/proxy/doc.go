@@ -1,9 +1,9 @@
 // Package proxy is the data path of the federation's load balancers: it takes requests, asks a table of package plan where they go, and
 // sends them to a cluster. It gets tables, pools and certificates as values and swaps them in the process; nothing is reloaded.
 //
-// In front is net/http: HTTP/1.1, HTTP/2 and TLS by SNI, with bounds on headers, connections and slow clients, and a stricter reading of
-// requests (check.go). Behind is an HTTP/1.1 client of its own (upstream.go), which costs less than http.Transport; HTTP/2 and TLS
-// to clusters go by that.
+// In front are package http1 for HTTP/1 and net/http for HTTP/2, by TLS with SNI, with bounds on headers, connections and slow clients, and a
+// stricter reading of requests (check.go). Behind is an HTTP/1.1 client of its own (upstream.go, head.go), which costs less than
+// http.Transport; HTTP/2 and TLS to clusters go by that. Sockets are read and written in direct.go.
 //
 // What is known of a target (target.go, health.go):
 //

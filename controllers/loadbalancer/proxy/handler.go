@@ -106,8 +106,16 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, n *record) {
 		no(http.StatusServiceUnavailable, "the Ingress' backend does not exist")
 		return
 	}
-	p.forward(to, newOutgoing(w, r, n.client, host, p.isTrusted(n.client)), n)
+	out := outgoings.Get().(*outgoing)
+	out.prepare(w, r, n.client, host, p.isTrusted(n.client))
+	p.forward(to, out, n)
+	if !out.hasBody { // whoever reads a body may still be about to say how that ended
+		*out = outgoing{}
+		outgoings.Put(out)
+	}
 }
+
+var outgoings = sync.Pool{New: func() any { return new(outgoing) }}
 
 // sameCertificate reports whether a connection for a server name may ask for a host.
 func (r *routing) sameCertificate(serverName string, h *plan.Host) bool {
@@ -121,12 +129,10 @@ func peerOf(r *http.Request) netip.Addr {
 	return a.Addr().Unmap()
 }
 
-// newOutgoing prepares a client's request for clusters. trusted: what the client says of those before it counts.
-func newOutgoing(w http.ResponseWriter, r *http.Request, client netip.Addr, host string, trusted bool) *outgoing {
-	o := &outgoing{
-		Request: r, uri: r.RequestURI, dropped: connectionHeaders(r.Header), upgrade: upgradeOf(r.Header), writer: w,
-		hasBody: r.ContentLength != 0 && r.Body != http.NoBody,
-	}
+// prepare fills in, from its zero value, a client's request for clusters. trusted: what the client says of those before it counts.
+func (o *outgoing) prepare(w http.ResponseWriter, r *http.Request, client netip.Addr, host string, trusted bool) {
+	o.Request, o.uri, o.dropped, o.upgrade, o.writer = r, r.RequestURI, connectionHeaders(r.Header), upgradeOf(r.Header), w
+	o.hasBody = r.ContentLength != 0 && r.Body != http.NoBody
 	if !strings.HasPrefix(o.uri, "/") {
 		o.uri = r.URL.RequestURI() // it came with scheme and host
 	}
@@ -159,8 +165,7 @@ func newOutgoing(w http.ResponseWriter, r *http.Request, client netip.Addr, host
 	if strings.HasPrefix(host, "[") || strings.Contains(r.Host, ":") {
 		host = `"` + r.Host + `"`
 	}
-	o.forwarded = []string{"X-Forwarded-For", forwardedFor, "X-Forwarded-Proto", proto, "X-Forwarded-Host", r.Host, "CDN-Loop", joined(r.Header[loopHeader], loopID), "Forwarded", forwarded + "for=" + node + ";host=" + host + ";proto=" + proto}
-	return o
+	o.forwarded = [...]string{"X-Forwarded-For", forwardedFor, "X-Forwarded-Proto", proto, "X-Forwarded-Host", r.Host, "CDN-Loop", joined(r.Header[loopHeader], loopID), "Forwarded", forwarded + "for=" + node + ";host=" + host + ";proto=" + proto}
 }
 
 func joined(before []string, last string) string {
@@ -222,7 +227,8 @@ func (p *Proxy) forward(o *pool, out *outgoing, n *record) {
 		tried[n.tries] = t
 		n.tries++
 		n.cluster, n.target = t.Cluster, t.Address
-		x := &exchange{target: t}
+		x := &out.exchanges[n.tries-1]
+		x.target = t
 		answer, err := x.send(out)
 		if err == nil {
 			t.delivered(nil, answer.StatusCode)

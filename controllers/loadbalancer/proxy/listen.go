@@ -216,7 +216,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			_ = c.Close() // it gets nothing
 			continue
 		}
-		bounded := &boundedConn{TCPConn: c.(*net.TCPConn), release: sync.OnceFunc(func() { l.bounds.release(client) })} // it listens to tcp
+		bounded := &boundedConn{directConn: newDirectConn(c.(*net.TCPConn)), release: sync.OnceFunc(func() { l.bounds.release(client) })} // it listens to tcp
 		if l.proxyProtocol {
 			return &proxiedConn{boundedConn: bounded, trusted: l.bounds.trusted}, nil
 		}
@@ -270,7 +270,7 @@ func (b *bounds) release(client netip.Addr) {
 }
 
 type boundedConn struct {
-	*net.TCPConn
+	directConn
 	release func()
 }
 

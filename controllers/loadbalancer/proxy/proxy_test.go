@@ -41,7 +41,7 @@ type cluster struct {
 func (c *cluster) names(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.name) }
 
 // port is that of all clusters, as that of a Service is.
-func freePort(t *testing.T) uint16 {
+func freePort(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +52,7 @@ func freePort(t *testing.T) uint16 {
 }
 
 // newCluster starts a server at 127.0.0.n.
-func newCluster(t *testing.T, name string, n byte, port uint16) *cluster {
+func newCluster(t testing.TB, name string, n byte, port uint16) *cluster {
 	t.Helper()
 	c := &cluster{name: name, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, n}), port)}
 	c.does(c.names)
@@ -63,7 +63,7 @@ func newCluster(t *testing.T, name string, n byte, port uint16) *cluster {
 
 func (c *cluster) does(h http.HandlerFunc) { c.handler.Store(&h) }
 
-func (c *cluster) start(t *testing.T) {
+func (c *cluster) start(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", c.addr.String())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *cluster) offer(rank int) servicednsplan.Offer {
 // bed is a proxy with a listener, in region east, with the Ingress shop/web for www.test, whose backend is shop/web.
 type bed struct {
 	*Proxy
-	t      *testing.T
+	t      testing.TB
 	server *Server
 	url    string
 	id     plan.PoolID
@@ -102,7 +102,7 @@ func serviceOf(port uint16, appProtocol string) *corev1.Service {
 	return s
 }
 
-func newBed(t *testing.T, o Options, listen ListenOptions, service *corev1.Service, clusters ...*cluster) *bed {
+func newBed(t testing.TB, o Options, listen ListenOptions, service *corev1.Service, clusters ...*cluster) *bed {
 	t.Helper()
 	o.Refuse = func(netip.Addr) error { return nil }
 	b := &bed{Proxy: New(o), t: t, id: plan.PoolID{Namespace: "shop", Service: "web", Port: service.Spec.Ports[0].Port}}

@@ -28,7 +28,7 @@ func (l *namedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &namedConn{&proxiedConn{boundedConn: &boundedConn{TCPConn: c.(*net.TCPConn), release: func() {}}, trusted: func(netip.Addr) bool { return true }}, l, sync.Once{}}, nil
+	return &namedConn{&proxiedConn{boundedConn: &boundedConn{directConn: newDirectConn(c.(*net.TCPConn)), release: func() {}}, trusted: func(netip.Addr) bool { return true }}, l, sync.Once{}}, nil
 }
 
 // namedConn counts with the first that is read, which is when the header has been.

@@ -211,7 +211,7 @@ func (p *Proxy) passStream(client *boundedConn, n *streamRecord, hello *clientHe
 		_ = client.SetLinger(0) // so that the client does not take it for an answer
 		return
 	}
-	x := &stream{client: client.TCPConn, server: server, idle: idle, proxy: p}
+	x := &stream{client: &client.directConn, server: server, idle: idle, proxy: p}
 	t.addStream(x)
 	defer t.removeStream(x)
 	x.pass(n)
@@ -316,7 +316,7 @@ func (t *target) endStreams() {
 // stream is a connection that is passed on.
 type stream struct {
 	proxy  *Proxy
-	client *net.TCPConn
+	client *directConn
 	server *countedConn
 	idle   time.Duration
 	// moved is when something last moved, either way, in nanoseconds of the proxy's clock.
@@ -333,11 +333,11 @@ func (x *stream) pass(n *streamRecord) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if supervisor.Protect(context.Background(), "loadbalancer", func() error { n.sent += x.copy(x.server.TCPConn, x.client); return nil }) != nil {
+		if supervisor.Protect(context.Background(), "loadbalancer", func() error { n.sent += x.copy(&x.server.directConn, x.client); return nil }) != nil {
 			x.abort()
 		}
 	}()
-	n.received += x.copy(x.client, x.server.TCPConn)
+	n.received += x.copy(x.client, &x.server.directConn)
 	<-done
 	_ = x.server.Close() // both ways have ended
 	switch n.result = streamEnded; {
@@ -352,7 +352,7 @@ func (x *stream) pass(n *streamRecord) {
 
 // copy copies one way until the source ends, and then ends that way, unless the other one has ended: then both sides are about to be closed. It returns how much it was.
 // The deadline for reading ends a copy only between two pieces: nothing is lost when it goes on. That for writing is for whom nothing can be sent to.
-func (x *stream) copy(to, from *net.TCPConn) (sum int64) {
+func (x *stream) copy(to, from *directConn) (sum int64) {
 	c := newCopier(to, from)
 	for window := min(x.idle/windows, keepAliveAfter); ; window = x.idle / windows {
 		began := time.Now()

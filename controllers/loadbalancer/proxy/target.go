@@ -210,12 +210,12 @@ func (t *target) dialCounted(ctx context.Context, keepAlive time.Duration) (*cou
 		t.open.Add(-1)
 		return nil, err
 	}
-	return &countedConn{TCPConn: c, release: sync.OnceFunc(func() { t.open.Add(-1) })}, nil
+	return &countedConn{directConn: newDirectConn(c), release: sync.OnceFunc(func() { t.open.Add(-1) })}, nil
 }
 
 // countedConn is a connection to a target.
 type countedConn struct {
-	*net.TCPConn
+	directConn
 	release func()
 }
 

@@ -34,6 +34,8 @@ type conn struct {
 	target *target
 	r      *bufio.Reader
 	w      *bufio.Writer
+	// header is of the last plain answer.
+	header http.Header
 	// of is the client's connection that it is for, where it begins with a PROXY header; zero: it is for any.
 	of endpoints
 	// headLeft is how much more of the head of an answer may come; negative: it is not limited, as a body is read.
@@ -108,6 +110,10 @@ type exchange struct {
 	bodyFailed atomic.Bool
 	// answered: the head of the answer has come.
 	answered atomic.Bool
+	// answer and plain are a plain answer and its body, answerBody is what the client gets to read of any.
+	answer     http.Response
+	plain      plainBody
+	answerBody answerBody
 }
 
 func (x *exchange) since() int64 { return x.began }
@@ -179,17 +185,21 @@ func (x *exchange) sendOnce(out *outgoing, fresh bool) (answer *http.Response, e
 	} else if err = c.w.Flush(); err != nil {
 		return nil, err
 	}
-	if answer, err = c.readAnswer(out); err != nil {
+	if answer, err = c.readAnswer(out, x); err != nil {
 		return nil, err
 	}
 	c.headLeft = -1
 	x.answered.Store(true)
-	answer.Body = &answerBody{ReadCloser: answer.Body, exchange: x, out: out, stop: stop, reusable: !answer.Close && answer.StatusCode != http.StatusSwitchingProtocols}
+	x.answerBody = answerBody{ReadCloser: answer.Body, exchange: x, out: out, stop: stop, reusable: !answer.Close && answer.StatusCode != http.StatusSwitchingProtocols}
+	answer.Body = &x.answerBody
 	return answer, nil
 }
 
 // readAnswer reads the head of the answer, and passes interim ones on.
-func (c *conn) readAnswer(out *outgoing) (*http.Response, error) {
+func (c *conn) readAnswer(out *outgoing, x *exchange) (*http.Response, error) {
+	if answer := c.plainAnswer(out, x); answer != nil {
+		return answer, nil
+	}
 	for interim := 0; ; interim++ {
 		answer, err := http.ReadResponse(c.r, out.Request)
 		if err != nil {
@@ -382,7 +392,7 @@ type outgoing struct {
 	// uri is the path and query as the client sent them.
 	uri string
 	// forwarded are headers of ours, in pairs of name and value.
-	forwarded []string
+	forwarded [10]string
 	// dropped are the headers, beside the usual ones, that end here.
 	dropped map[string]bool
 	// upgrade is the protocol that the client wants instead of HTTP; empty for none.
@@ -392,6 +402,8 @@ type outgoing struct {
 	body                *clientBody // nil without one
 	writer              http.ResponseWriter
 	clientError         atomic.Pointer[error]
+	// exchanges are those with the clusters that are tried.
+	exchanges [maxTries]exchange
 }
 
 // writeHead writes the request's head by HTTP/1.1. net/http has checked names and values of headers, and check the rest.
