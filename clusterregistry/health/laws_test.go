@@ -58,7 +58,7 @@ func TestJudgeAgainstTheWholeHistory(t *testing.T) {
 			after := findCondition(s.Conditions, v1beta1.ClusterReady)
 			changed := after != nil && (before == nil || before.Status != after.Status || before.Reason != after.Reason)
 			if changed != (v.Transition != nil) {
-				t.Fatalf("seed %d: after %v: %+v was %+v, and the transition that is told %+v", seed, answers, after, before, v.Transition)
+				t.Fatalf("seed %d: after %v: %+v was %+v, but the transition returned is %+v", seed, answers, after, before, v.Transition)
 			}
 			if changed {
 				reasons++
@@ -71,7 +71,7 @@ func TestJudgeAgainstTheWholeHistory(t *testing.T) {
 			}
 		}
 		if reasons == 0 {
-			t.Fatalf("seed %d: nothing was ever told", seed)
+			t.Fatalf("seed %d: no transition was ever returned", seed)
 		}
 	}
 }

@@ -352,7 +352,7 @@ func TestDeleteEndsThoughAMemberIsDead(t *testing.T) {
 // The type of a Secret cannot change: a member that was away must not keep the old one for ever.
 func TestAnObjectMadeAnewWhileAMemberIsAway(t *testing.T) {
 	secrets := s.fed.client.CoreV1().Secrets(ns)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "anew"}, StringData: map[string]string{"username": "u"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "recreated"}, StringData: map[string]string{"username": "u"}}
 	arrives := func(kind corev1.SecretType, in ...string) {
 		t.Helper()
 		secret.Type = kind
@@ -361,25 +361,25 @@ func TestAnObjectMadeAnewWhileAMemberIsAway(t *testing.T) {
 		}
 		eventually(t, 20*time.Second, func() string {
 			for _, name := range in {
-				if got, err := s.members[name].client.CoreV1().Secrets(ns).Get(t.Context(), "anew", metav1.GetOptions{}); err != nil || got.Type != kind {
+				if got, err := s.members[name].client.CoreV1().Secrets(ns).Get(t.Context(), "recreated", metav1.GetOptions{}); err != nil || got.Type != kind {
 					return fmt.Sprintf("%s: %v %v, want %s", name, err, got.Type, kind)
 				}
 			}
 			return ""
 		})
 	}
-	refer(t, ns, "anew")
-	remove(t, func(ctx context.Context) error { return secrets.Delete(ctx, "anew", background) })
+	refer(t, ns, "recreated")
+	remove(t, func(ctx context.Context) error { return secrets.Delete(ctx, "recreated", background) })
 	arrives(corev1.SecretTypeOpaque, names...)
 	resume := s.stop(t, "east-b")
 	clusterReady(t, "east-b", corev1.ConditionFalse)
-	if out, err := s.kubectl(t, "", "delete", "secret", "anew", "--timeout=60s"); err != nil {
+	if out, err := s.kubectl(t, "", "delete", "secret", "recreated", "--timeout=60s"); err != nil {
 		t.Fatal(out)
 	}
 	arrives(corev1.SecretTypeBasicAuth, "east-a", "west-a")
 	resume()
 	eventually(t, 30*time.Second, func() string {
-		got, err := s.members["east-b"].client.CoreV1().Secrets(ns).Get(t.Context(), "anew", metav1.GetOptions{})
+		got, err := s.members["east-b"].client.CoreV1().Secrets(ns).Get(t.Context(), "recreated", metav1.GetOptions{})
 		if err != nil || got.Type != corev1.SecretTypeBasicAuth {
 			return fmt.Sprintf("%v %v", err, got.Type)
 		}

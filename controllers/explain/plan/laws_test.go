@@ -305,7 +305,7 @@ func TestStatesOfReplicas(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotListClustersSeesNoOthers: what somebody is told who may not list clusters is the same, whatever clusters that have nothing of the object are
+// TestWhoMayNotListClustersSeesNoOthers: the explanation for somebody who may not list clusters is the same, whatever clusters that have nothing of the object are
 // called, whether they are well, and what they or their members answer.
 func TestWhoMayNotListClustersSeesNoOthers(t *testing.T) {
 	for name, evidence := range map[string]func(other *v1beta1.Cluster) Evidence{
@@ -320,7 +320,7 @@ func TestWhoMayNotListClustersSeesNoOthers(t *testing.T) {
 			e.Clusters = append(e.Clusters, other)
 			e.Across.World.Clusters = append(e.Across.World.Clusters, servicednsplan.ClusterOf(other, nil))
 			e.Across.Slices[other.Name] = SlicesAnswer{Err: errors.New(other.Name)}
-			e.Across.Slices["a"] = SlicesAnswer{Err: errors.New("dial tcp " + other.Spec.ServerAddressByClientCIDRs[0].ServerAddress)} // how a itself is reached is not told, either
+			e.Across.Slices["a"] = SlicesAnswer{Err: errors.New("dial tcp " + other.Spec.ServerAddressByClientCIDRs[0].ServerAddress)} // how a itself is reached is not disclosed, either
 			return e
 		},
 		"an Ingress": func(other *v1beta1.Cluster) Evidence {
@@ -341,7 +341,7 @@ func TestWhoMayNotListClustersSeesNoOthers(t *testing.T) {
 				e.Copies[other.Name] = CopyAnswer{Err: errors.New(other.Name + " gives no answer")}
 			}
 			if open, _ := json.Marshal(Explain(e)); !strings.Contains(string(open), other.Name) {
-				t.Errorf("%s: who may list clusters is not told of %s", name, other.Name)
+				t.Errorf("%s: the explanation for who may list clusters lacks %s", name, other.Name)
 			}
 			e.Confined = true
 			text, err := json.Marshal(Explain(e))

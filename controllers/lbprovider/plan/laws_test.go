@@ -66,9 +66,9 @@ func randomWorld(r *rand.Rand) (*Settings, []*corev1.Service) {
 	return s, services
 }
 
-// TestReasonsOfAddressesAreTrue: what a Service is told holds of the world as it is in the end, and one that lacks an address is told why.
+// TestReasonsOfAddressesAreTrue: the reason that a Service gets is true of the world as it is in the end, and one that lacks an address gets a reason.
 func TestReasonsOfAddressesAreTrue(t *testing.T) {
-	told := map[string]int{}
+	given := map[string]int{}
 	for seed := range uint64(3000) {
 		s, services := randomWorld(rand.New(rand.NewPCG(seed, 2)))
 		verdicts, owner := s.Allocate(services), map[netip.Addr]string{}
@@ -115,13 +115,13 @@ func TestReasonsOfAddressesAreTrue(t *testing.T) {
 			case v.Reason != "" && !is[v.Reason]:
 				t.Fatalf("seed %d: %s gets %v, and %s, which is not so: %s", seed, x.Name, v.Addresses, v.Reason, v.Message)
 			case v.Reason == "" && len(v.Addresses) < len(x.Spec.IPFamilies) && !optional:
-				t.Fatalf("seed %d: %s gets %v, and is not told why", seed, x.Name, v.Addresses)
+				t.Fatalf("seed %d: %s gets %v, and no reason", seed, x.Name, v.Addresses)
 			}
-			told[v.Reason]++
+			given[v.Reason]++
 		}
 	}
-	if len(told) != 8 {
-		t.Errorf("not every reason was told: %v", told)
+	if len(given) != 8 {
+		t.Errorf("not every reason was given: %v", given)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestCondition_TellsTheWorst(t *testing.T) {
 		}
 		if c == nil {
 			if told > 0 || len(p.Records) > 0 {
-				t.Fatalf("seed %d: nothing is told of %v", seed, all)
+				t.Fatalf("seed %d: the message says nothing of %v", seed, all)
 			}
 			continue
 		}
@@ -146,7 +146,7 @@ func TestCondition_TellsTheWorst(t *testing.T) {
 			t.Fatalf("seed %d: %+v of %v", seed, c, all)
 		}
 		if shown := strings.Count(c.Message, "message-"); shown != min(told, maxTold) || strings.Contains(c.Message, fmt.Sprintf("and %d more", told-maxTold)) != (told > maxTold) {
-			t.Fatalf("seed %d: %d of %d are told: %q", seed, shown, told, c.Message)
+			t.Fatalf("seed %d: the message has %d of %d: %q", seed, shown, told, c.Message)
 		}
 		if strings.Contains(c.Message, "of no condition") || told > 0 && !strings.HasPrefix(strings.TrimPrefix(c.Message, "cluster east-a: "), "message-") {
 			t.Fatalf("seed %d: %q", seed, c.Message)
