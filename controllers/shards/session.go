@@ -160,12 +160,14 @@ func (s *session) takeTurn(ctx context.Context) (again time.Duration, err error)
 	lease := s.newestTable()
 	table, err := s.read.tableOf(lease)
 	if err != nil {
+		unreadable.Set(1)
 		if s.complaint != err.Error() {
 			s.complaint = err.Error()
 			klog.FromContext(ctx).Error(err, "No shards are assigned")
 		}
 		return s.Timing.Duration, s.stopWork(ctx)
 	}
+	unreadable.Set(0)
 	next := plan.Next(table, seen.live, s.name, seen.settled)
 	if next.Take|next.Give != 0 {
 		if next.Give != 0 {

@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics/testutil"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/controllers/shards/plan"
@@ -344,10 +345,16 @@ func TestATableThatSomebodyTouched(t *testing.T) {
 		if held := f.held(); held[""] != v1beta1.Shards {
 			t.Errorf("the table is broken: %v", held)
 		}
+		if n, err := testutil.GetGaugeMetricValue(unreadable); err != nil || n != 1 {
+			t.Errorf("the table is broken, and federation_shards_table_unreadable is %v, %v", n, err)
+		}
 		if err := hand.Delete(t.Context(), TableName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		f.balanced(20 * time.Second)
+		if n, err := testutil.GetGaugeMetricValue(unreadable); err != nil || n != 0 {
+			t.Errorf("the table is read again, and federation_shards_table_unreadable is %v, %v", n, err)
+		}
 		f.endAll()
 	})
 }

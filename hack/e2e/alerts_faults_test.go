@@ -23,6 +23,7 @@ import (
 
 	"federation/apiserver/apis/federation/v1beta1"
 	"federation/clusterregistry/join"
+	"federation/controllers/shards"
 )
 
 // beside is a federation without clusters, of two processes. Its controllers read the authority of the API's certificate from a file.
@@ -61,6 +62,22 @@ func startBeside(t *testing.T) *beside {
 	}
 	p.startHalf(t, h, "parts")
 	return b
+}
+
+// breakTable writes into the table of shards what is none, and then does what the runbook says.
+func (b *beside) breakTable(t *testing.T, a *alerts) {
+	t.Helper()
+	a.silent(t, "FederationShardsUnassigned")
+	leases := b.fed.client.CoordinationV1().Leases(v1beta1.FederationNamespace)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"what?"}}}`, shards.TableAnnotation)
+	if _, err := leases.Patch(t.Context(), shards.TableName, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.fires(t, "FederationShardsUnassigned")
+	if err := leases.Delete(t.Context(), shards.TableName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.clears(t, "FederationShardsUnassigned")
 }
 
 // loseAuthority takes the file of the authority away, and then the Lease of the process that leads: when that leads again it cannot read the file, and its part `leader` fails, again and again.

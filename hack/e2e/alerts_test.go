@@ -47,6 +47,7 @@ func TestAlerts(t *testing.T) {
 	rules, all := quickRules(t)
 	a := &alerts{startPrometheus(t, rules, scraped("federation-dns", server.health)+scraped("beside", beside.metrics)), map[string]bool{}, map[string]bool{}}
 
+	beside.breakTable(t, a)
 	beside.loseAuthority(t, a)
 	knot := a.restored(t)
 	a.refused(t)
