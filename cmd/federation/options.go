@@ -88,7 +88,7 @@ func (o *controllersOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.readiness, "readiness", o.readiness, "say of each of these `LEVELS`, Zone and Region, whether its loss would be survived now, in a FailoverReadiness; empty: of none")
 	fs.DurationVar(&o.unschedulable, "unschedulable-after", o.unschedulable, "how long a pod in a member must have found no room, or must have been refused, before its cluster counts as full for its workload")
 	fs.IntVar(&o.writes, "concurrent-member-writes", o.writes, "writes under way at once to each member cluster")
-	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is told together. Services don't wait")
+	fs.IntVar(&o.reports, "status-updates-per-second", o.reports, "how many statuses of federated objects are written in the long run; what changes faster is written together. Services don't wait")
 	fs.BoolVar(&o.objectMetrics, "object-metrics", false, "have metrics of how many replicas each Deployment, ReplicaSet and StatefulSet is to have and has ready in each cluster; see docs/operations.md")
 	fs.IntVar(&o.objectSeries, "object-metrics-limit", o.objectSeries, "with --object-metrics: the most time series of them from each process. Namespaces share them equally, as far as they need them; federation_object_metrics_omitted counts the objects that are left out")
 	fs.StringVar(&o.propagateSecrets, "propagate-secrets", o.propagateSecrets, "where Secrets and ServiceAccounts go that no policy governs: Referenced: where a workload, Ingress or ServiceAccount goes that refers to them, and else nowhere; All: to every cluster")

@@ -42,8 +42,8 @@ DONE     of a Job: completions that the cluster has done, of those that it is as
 COPY     in sync; behind (something is yet to be written); progressing (its number changes as others
          get ready); missing; leaving; conflict (not the federation's, left alone); unreachable
 
-Of a Service it says, too, what each cluster has been told of the others, as EndpointSlices that node
-agents read: it compares what is there with what the federation decides from what its API says now.
+Of a Service it says, too, which endpoints of other clusters each cluster has, as EndpointSlices that
+node agents read: it compares what is there with what the federation decides from what its API says now.
 
 Of an Ingress of class federation it says which of the federation's load balancers serve it, and whether
 they are alive; for each host and path, which share of requests each cluster gets, and why; and what of

@@ -21,12 +21,12 @@ func printAcross(out io.Writer, x *v1beta1.CrossClusterExplanation, rows int) {
 	if x == nil || len(x.Slices)+len(x.Untold) == 0 && !x.Disabled && x.Unknown == "" {
 		return
 	}
-	tell(out, "\nWhat clusters are told of the others:\n")
+	tell(out, "\nEndpoints of other clusters:\n")
 	if x.Disabled {
 		tell(out, "  nothing: the federation runs with --cross-cluster-endpoints=false\n")
 	}
 	if x.Unknown != "" {
-		tell(out, "  it is not known what they are to be told: %s\n", x.Unknown)
+		tell(out, "  what each cluster should have is not known: %s\n", x.Unknown)
 	}
 	shown := slices.Clone(x.Slices)
 	if len(shown) > rows {
@@ -38,7 +38,7 @@ func printAcross(out io.Writer, x *v1beta1.CrossClusterExplanation, rows int) {
 	}
 	printMore(out, "And", len(x.Slices)-len(shown), "slice")
 	for _, u := range x.Untold {
-		tell(out, "Nothing is told%s: %s\n", phrase.Prefixed(" of ", u.Cluster), u.Why)
+		tell(out, "No endpoints%s are published: %s\n", phrase.Prefixed(" of ", u.Cluster), u.Why)
 	}
 }
 

@@ -32,7 +32,7 @@ func explainAcross(e Evidence, clusters []v1beta1.ClusterExplanation) *v1beta1.C
 		}
 		whole = a.whyNoPods(e.Object, offers)
 	} else if kind, _, _ := unstructured.NestedString(e.Object.Object, "spec", "type"); kind != string(corev1.ServiceTypeLoadBalancer) {
-		whole = "a Service of type " + kind + " has nothing that other clusters could be told of"
+		whole = "a Service of type " + kind + " has no endpoints for other clusters"
 	}
 	for i := range clusters {
 		x.Slices = append(x.Slices, a.clusterSlices(e, &clusters[i], offers, why)...)
@@ -84,7 +84,7 @@ func (a *AcrossEvidence) clusterSlices(e Evidence, c *v1beta1.ClusterExplanation
 		if c.Desired > 0 {
 			all = append(all, v1beta1.SliceExplanation{Cluster: c.Name, State: v1beta1.CopyUnreadable, Why: v1beta1.Printable(answer.Err.Error())})
 			if c.Copy == v1beta1.CopyUnreachable {
-				all[0].State, all[0].Why = v1beta1.CopyUnreachable, "it keeps what it has been told"
+				all[0].State, all[0].Why = v1beta1.CopyUnreachable, "it keeps the endpoints that it has"
 			}
 		}
 		return all

@@ -96,7 +96,7 @@ func TestExplainWhatClustersAreToldOfEachOther(t *testing.T) {
 	without("west-b", "web.east-a.v4")
 	e.Across.Events = []corev1.Event{
 		eventOf(v1beta1.EventSliceRejected, "web", `west-b: "web.east-a.v4": one that is not the federation's has the name`),
-		eventOf(v1beta1.EventMissingPermissions, "west-a", `the nodes here are not told of other clusters: endpointslices.discovery.k8s.io "web.east-a.v4" is forbidden`),
+		eventOf(v1beta1.EventMissingPermissions, "west-a", `endpoints of other clusters cannot be written: endpointslices.discovery.k8s.io "web.east-a.v4" is forbidden`),
 		eventOf(v1beta1.EventMissingPermissions, "east-a", `endpointslices.discovery.k8s.io is forbidden`),
 	}
 	goldenJSON(t, "testdata/across.json", Explain(e))
@@ -150,7 +150,7 @@ func TestOnlyServicesTellClustersOfEachOther(t *testing.T) {
 			e.Object.SetAnnotations(nil)
 		}
 		e.decideAcross(t)
-		if x := Explain(e).CrossCluster; len(x.Untold) != 1 || x.Untold[0] != (v1beta1.UntoldCluster{Why: "a Service of type ExternalName has nothing that other clusters could be told of"}) {
+		if x := Explain(e).CrossCluster; len(x.Untold) != 1 || x.Untold[0] != (v1beta1.UntoldCluster{Why: "a Service of type ExternalName has no endpoints for other clusters"}) {
 			t.Errorf("%s: %+v", state, x.Untold)
 		}
 	}
