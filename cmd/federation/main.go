@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/metrics/prometheus/version" // kubernetes_build_info, by which alerts know our API server from others
 	"k8s.io/component-base/version"
 
 	"federation/cmd/internal/gc"

@@ -2,35 +2,49 @@ package e2e
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/keyutil"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/pki"
 	"federation/clusterregistry/join"
 	"federation/controllers/shards"
 )
 
-// beside is a federation without clusters, of two processes. Its controllers read the authority of the API's certificate from a file.
+// beside is a federation without clusters, of two processes. Its controllers read the authority of the API's certificate from a file, and its etcd is behind a path that can be slow.
 type beside struct {
 	*half
 	authority string
 	processes *pair
+	path      *slowPath
 }
 
 func startBeside(t *testing.T) *beside {
@@ -40,9 +54,11 @@ func startBeside(t *testing.T) *beside {
 		t.Fatal(err)
 	}
 	h := &half{dataDir: filepath.Join(p.dir, "data"), dns: "127.0.0.1:" + freePort(t), metrics: "127.0.0.1:" + freePort(t)}
-	b := &beside{h, filepath.Join(p.dir, "ca.crt"), p}
+	etcd := startEtcd(t, p.dir)
+	b := &beside{h, filepath.Join(p.dir, "ca.crt"), p, startSlowPath(t, strings.TrimPrefix(etcd[0], "--etcd-servers=https://"))}
+	etcd[0] = "--etcd-servers=https://" + b.path.Addr().String()
 	t.Cleanup(func() { p.end(t) })
-	p.process(t, "alerts-apiserver", "apiserver", "--data-dir="+h.dataDir, "--secure-port="+freePort(t))
+	p.process(t, "alerts-apiserver", append([]string{"apiserver", "--data-dir=" + h.dataDir, "--secure-port=" + freePort(t)}, etcd...)...)
 	kubeconfig := filepath.Join(p.dir, "kubeconfig")
 	h.run = func() *process {
 		config, err := clientcmd.LoadFromFile(filepath.Join(h.dataDir, "controllers.kubeconfig"))
@@ -62,6 +78,66 @@ func startBeside(t *testing.T) *beside {
 	}
 	p.startHalf(t, h, "parts")
 	return b
+}
+
+// scraped are the scrape_configs of its processes. The API server asks etcd for its size in each scrape, which may take seconds.
+func (b *beside) scraped() string {
+	dir := filepath.Join(b.dataDir, "pki")
+	return scraped("beside", b.metrics) + fmt.Sprintf("- job_name: beside-api\n  scrape_interval: 10s\n  scrape_timeout: 10s\n  scheme: https\n  static_configs: [{targets: ['%s']}]\n  tls_config: {ca_file: '%s', cert_file: '%s', key_file: '%s'}\n",
+		strings.TrimPrefix(b.fed.config.Host, "https://"), filepath.Join(dir, "ca.crt"), filepath.Join(dir, "admin.crt"), filepath.Join(dir, "admin.key"))
+}
+
+// slowPath takes connections, and passes what comes on, after a delay each time.
+type slowPath struct {
+	net.Listener
+	delay atomic.Int64 // nanoseconds
+}
+
+func startSlowPath(t *testing.T, to string) *slowPath {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &slowPath{Listener: l}
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			d, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = c.Close()
+				continue
+			}
+			go p.pass(c, d)
+			go p.pass(d, c)
+		}
+	}()
+	return p
+}
+
+func (p *slowPath) pass(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		time.Sleep(time.Duration(p.delay.Load()))
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// slowEtcd has requests to etcd take over half a second, until the alert fires.
+func (b *beside) slowEtcd(t *testing.T, a *alerts) {
+	t.Helper()
+	a.silent(t, "FederationEtcdSlow")
+	b.path.delay.Store(int64(300 * time.Millisecond))
+	a.fires(t, "FederationEtcdSlow", `job="beside-api"`)
+	b.path.delay.Store(0)
 }
 
 // breakTable writes into the table of shards what is none, and then does what the runbook says.
@@ -105,8 +181,95 @@ func (b *beside) loseAuthority(t *testing.T, a *alerts) {
 		t.Fatal(err)
 	}
 	a.clears(t, "FederationComponentDown", part)
-	b.processes.end(t) // FederationDown is of all processes
+}
+
+// end ends its processes: FederationDown is of all processes.
+func (b *beside) end(t *testing.T) {
+	t.Helper()
+	b.processes.end(t)
 	b.processes.processes = nil
+}
+
+// expiring has somebody show a client certificate that ends in three days.
+func (a *alerts) expiring(t *testing.T) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody"}, PublicKey: key.Public()}
+	signed, err := pki.FilesIn(filepath.Join(s.dir, "federation")).SignClient(request, "1", 72*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(s.fed.config)
+	config.CertData, config.KeyData = signed, private
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.silent(t, "FederationClientCertificateExpiring")
+	if _, err := client.Discovery().ServerVersion(); err != nil {
+		t.Fatal(err)
+	}
+	a.fires(t, "FederationClientCertificateExpiring", `job="federation"`)
+}
+
+// balanced has a load balancer of the federation whose clusters have an address where nobody listens, and then somebody does.
+func (a *alerts) balanced(t *testing.T, loadBalancerMetrics string) {
+	t.Helper()
+	const name = "balanced"
+	address, port := ownAddress(t), freePort(t)
+	number, _ := strconv.Atoi(port) // it is one
+	serve(t, name, 3)
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/ports/0/port","value":%d}]`, number)
+	if _, err := s.fed.client.CoreV1().Services(ns).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sayAddress(t, name, address)
+	class := v1beta1.IngressClassName
+	ingresses := s.fed.client.NetworkingV1().Ingresses(ns)
+	if _, err := ingresses.Create(t.Context(), &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressSpec{
+		IngressClassName: &class, Rules: []networkingv1.IngressRule{{Host: "balanced.test", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+			Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Number: int32(number)}}},
+		}}}}}},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, func(ctx context.Context) error { return ingresses.Delete(ctx, name, background) })
+	lb := startProcess(t, "federation-lb", "federation-lb-alerts", "--kubeconfig="+s.env["FEDERATION_KUBECONFIG"], "--http-bind-address=127.0.0.1:"+freePort(t), "--https-bind-address=", "--metrics-bind-address="+loadBalancerMetrics,
+		"--local-targets="+address+"/32", "--drain-delay=0s")
+	t.Cleanup(func() { _ = lb.Process.Signal(syscall.SIGTERM); <-lb.ended })
+	a.fires(t, "FederationLoadBalancerTargetsFailing")
+	defer listen(t, net.JoinHostPort(address, port))()
+	a.clears(t, "FederationLoadBalancerTargetsFailing")
+}
+
+// listen answers requests at an address until the returned function is called.
+func listen(t *testing.T, address string) (end func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }() // until it is closed
+	return func() { _ = server.Close() }
+}
+
+// sayAddress has all members say that their load balancer of a Service has this address.
+func sayAddress(t *testing.T, service, address string) {
+	t.Helper()
+	status := []byte(fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, address))
+	for _, m := range s.members {
+		if _, err := m.client.CoreV1().Services(ns).Patch(t.Context(), service, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // forbidNameServers takes the rights of federation-dns away until the returned function is called.
@@ -204,12 +367,7 @@ func (a *alerts) checked(t *testing.T) {
 	address := ownAddress(t)
 	const name = "checked"
 	serve(t, name, 3)
-	status := []byte(fmt.Sprintf(`{"status":{"loadBalancer":{"ingress":[{"ip":%q}]}}}`, address))
-	for _, m := range s.members {
-		if _, err := m.client.CoreV1().Services(ns).Patch(t.Context(), name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sayAddress(t, name, address)
 	host := strings.Join([]string{name, ns, s.env["FEDERATION_NAME"], "svc", s.env["DNS_ZONE"]}, ".")
 	eventually(t, 30*time.Second, func() string {
 		if rcode, got := s.lookup(t, host, 1); !slices.Equal(got, []string{address}) {
@@ -223,16 +381,7 @@ func (a *alerts) checked(t *testing.T) {
 		t.Fatal(out)
 	}
 	a.fires(t, "FederationDNSHealthChecksFailing")
-	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			_ = c.Close()
-		}
-	}()
+	defer listen(t, net.JoinHostPort(address, port))()
 	a.clears(t, "FederationDNSHealthChecksFailing")
 	if out, err := s.kubectl(t, "", "annotate", "service", name, v1beta1.DNSAnnotation+"-"); err != nil {
 		t.Fatal(out)
