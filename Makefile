@@ -112,9 +112,9 @@ e2e-kubectl: build build-real ## kubectl exec, cp, attach, port-forward and logs
 e2e-systemd: build ## the units of hack/manifests and the Debian packages under a real systemd, with all their sandbox options: two minutes, as root
 	@hack/e2e-systemd.sh
 
-e2e-lb: build ## what clients of federation-lb see when clusters and load balancers die: no GET may fail; three minutes, as root
+e2e-lb: build $(if $(REAL),build-real) ## what clients of federation-lb see when clusters and load balancers die: no GET may fail; three minutes, as root [REAL=1: of pods on real nodes]
 	@hack/install-tools.sh tests
-	@hack/e2e-lb.sh
+	@hack/e2e-lb$(if $(REAL),-real).sh
 
 e2e-pull: build ## all end-to-end tests with members that connect to the federation, which cannot connect to them; half an hour, as root
 	@E2E_PULL=1 E2E_JUDGE_TIMES=1 E2E_NAME=e2e-pull go test ./hack/e2e -count 1 -v -timeout 70m

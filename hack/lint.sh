@@ -13,4 +13,4 @@ fi
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "not formatted with gofmt:"; echo "$unformatted"; exit 1; }
 [ $# -gt 0 ] || set -- ./...
-"$tool" run --allow-parallel-runners --timeout 15m "$@" # another checkout may be linted meanwhile
+"$tool" run --allow-parallel-runners --timeout 60m "$@" # another checkout may be linted meanwhile, and CI gives it what is left

@@ -7,7 +7,8 @@
 //
 // visit sends GETs at a steady rate, each over a connection of its own, and as many over kept-alive connections; as browsers do, it tries the next
 // address where nobody takes a connection. Each line of standard input begins a new line of the table that it prints when the
-// input, or the line "end", ends it: requests, those that failed, those that took longer than a second, the slowest, and who answered.
+// input, or the line "end", ends it: requests, those that failed, those that took longer than a second, the slowest, and who answered: a server by its
+// name, a pod on a real node by its cluster.
 package main
 
 import (
@@ -137,7 +138,10 @@ func visit(addresses []string, host string, rate, kept int, secure bool) {
 		url, trust = "https://"+host+"/", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // ask looks whose certificate it is
 	}
 	once := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial, TLSClientConfig: trust}}
-	alive := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: kept, DialContext: dial, TLSClientConfig: trust}}
+	alive := make([]*http.Client, kept) // a connection each
+	for i := range alive {
+		alive[i] = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dial, TLSClientConfig: trust}}
+	}
 	phases := make(chan string)
 	go func() {
 		defer close(phases)
@@ -154,7 +158,8 @@ func visit(addresses []string, host string, rate, kept int, secure bool) {
 			p.add(time.Since(began), who, err)
 		})
 	}
-	for tick := time.NewTicker(time.Second / time.Duration(rate)); ; {
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	for turn := 0; ; turn++ {
 		select {
 		case name, more := <-phases:
 			if !more || name == "end" { // others may hold the other end of a pipe
@@ -169,7 +174,7 @@ func visit(addresses []string, host string, rate, kept int, secure bool) {
 			if len(all) > 0 {
 				send(once, all[len(all)-1])
 				if kept > 0 {
-					send(alive, all[len(all)-1])
+					send(alive[turn%kept], all[len(all)-1])
 				}
 			}
 		}
@@ -187,11 +192,15 @@ func ask(by *http.Client, url string) (string, error) {
 	}
 	defer func() { _ = answer.Body.Close() }() // what was read stays
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	who := string(text)
+	if _, node, is := strings.Cut(who, " on "); is { // a pod's answer
+		who, _, _ = strings.Cut(node, "-node-")
+	}
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))
 	}
 	if err == nil && answer.TLS != nil && answer.TLS.PeerCertificates[0].Subject.CommonName != string(text) {
 		err = fmt.Errorf("the certificate is that of %s, and %s answers", answer.TLS.PeerCertificates[0].Subject, text)
 	}
-	return string(text), err
+	return who, err
 }
