@@ -75,18 +75,18 @@ func bound(source string, kind ...string) map[string]string {
 
 // engage runs do beside a controller over a federation and one member, east-a.
 func engage(t *testing.T, federation, member api, do func()) {
-	engageWith(t, federation, member, member.informers, do)
+	engageWith(t, federation, federation.informers, member, member.informers, do)
 }
 
-// engageWith is engage with other informers of the member.
-func engageWith(t *testing.T, federation, member api, informers Informers, do func()) {
+// engageWith is engage with informers of which some are of other APIs.
+func engageWith(t *testing.T, federation api, ofFederation Informers, member api, ofMember Informers, do func()) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		c, err := New(Options{Client: federation.client, Informers: federation.informers, Federation: "fed", Recorder: record.NewFakeRecorder(100)})
+		c, err := New(Options{Client: federation.client, Informers: ofFederation, Federation: "fed", Recorder: record.NewFakeRecorder(100)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Engage(ctx, Member{Name: "east-a", Client: member.client, Informers: informers}); err != nil {
+		if err := c.Engage(ctx, Member{Name: "east-a", Client: member.client, Informers: ofMember}); err != nil {
 			t.Fatal(err)
 		}
 		federation.factory.Start(ctx.Done())
@@ -147,6 +147,36 @@ func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 	})
 }
 
+// Policies that are listed last, as may be after another process has taken objects over, are waited for: an object that is as its policy says is not
+// reported to wait for it.
+func TestPoliciesAreReadBeforeAnythingIsReported(t *testing.T) {
+	object := configMap(nil, map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"east-a":1},"policy":"p"}`})
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	policy := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "PlacementPolicy", "metadata": map[string]any{"name": "p", "namespace": "shop"}}}
+	federation, member, late := newAPI(object, cluster), newAPI(), newAPI(policy)
+	informers := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+		if r == v1beta1.PoliciesResource {
+			return late.informers(r)
+		}
+		return federation.informers(r)
+	}
+	engageWith(t, federation, informers, member, member.informers, func() {
+		time.Sleep(2 * notedAfter)
+		settle()
+		if got := slices.Concat(federation.writes(), member.writes()); len(got) > 0 {
+			t.Errorf("before the policies are there: %v", got)
+		}
+		stop := make(chan struct{})
+		late.factory.Start(stop)
+		settle()
+		if got := slices.Concat(federation.writes(), member.writes()); !slices.Equal(slices.Compact(got), []string{"patch config"}) {
+			t.Errorf("when they are there: %v, want the copy alone", got)
+		}
+		close(stop)
+		late.factory.Shutdown()
+	})
+}
+
 // A request that was in flight when a member was lost may be carried out when it is back, after its stale copies were
 // cleared.
 func TestACopyThatComesLateGoes(t *testing.T) {
@@ -194,7 +224,7 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 				}
 				return member.informers(r)
 			}
-			engageWith(t, federation, member, informers, func() {
+			engageWith(t, federation, federation.informers, member, informers, func() {
 				got, err := federation.client.Resource(services).Namespace("shop").Get(t.Context(), "config", metav1.GetOptions{})
 				if err != nil || got.GetAnnotations()[v1beta1.ServiceIngressesAnnotation] != was {
 					t.Errorf("%v: %v, want %s", err, got.GetAnnotations(), was)

@@ -15,14 +15,20 @@ type handlers struct {
 
 // listen adds a handler to an informer.
 func (h *handlers) listen(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	_, err := h.register(informer, handler)
+	return err
+}
+
+// register is listen. What it returns says when the handler has been told of all that there was.
+func (h *handlers) register(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.undo = append(h.undo, func() error { return informer.RemoveEventHandler(registration) })
-	return nil
+	return registration, nil
 }
 
 // unlisten removes all handlers.

@@ -146,7 +146,7 @@ func (t *triggers) reportAddressesLater() {
 }
 
 // watchPolicies caches the policies, and enqueues the objects that a changed one governs.
-func (t *triggers) watchPolicies() error {
+func (t *triggers) watchPolicies() (err error) {
 	keep := func(obj any) {
 		u := held.Object(obj)
 		name, p := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}, &v1beta1.PlacementPolicy{}
@@ -159,7 +159,7 @@ func (t *triggers) watchPolicies() error {
 		t.typed.Store(name, p)
 		t.policyChanged(name)
 	}
-	return t.listen(t.Informers(v1beta1.PoliciesResource), cache.ResourceEventHandlerFuncs{
+	t.listed, err = t.register(t.Informers(v1beta1.PoliciesResource), cache.ResourceEventHandlerFuncs{
 		AddFunc:    keep,
 		UpdateFunc: func(_, is any) { keep(is) },
 		DeleteFunc: func(obj any) {
@@ -167,6 +167,7 @@ func (t *triggers) watchPolicies() error {
 			t.typed.Delete(types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()})
 		},
 	})
+	return err
 }
 
 func (t *triggers) policyChanged(policy types.NamespacedName) {

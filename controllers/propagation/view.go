@@ -26,7 +26,10 @@ type view struct {
 }
 
 // policies caches the decoded PlacementPolicies.
-type policies struct{ typed sync.Map } // types.NamespacedName → *v1beta1.PlacementPolicy
+type policies struct {
+	typed  sync.Map // types.NamespacedName → *v1beta1.PlacementPolicy
+	listed cache.ResourceEventHandlerRegistration
+}
 
 // policy returns a policy, or nil if unknown.
 func (p *policies) policy(name types.NamespacedName) *v1beta1.PlacementPolicy {
@@ -38,14 +41,14 @@ func (p *policies) policy(name types.NamespacedName) *v1beta1.PlacementPolicy {
 
 func (v *view) owns(k key) bool { return v.Owns(k.Kind, k.Namespace, k.Name) }
 
-// synced reports whether the federation's caches are synced.
+// synced reports whether the federation's caches are synced, and the policies decoded: an object whose policy is not known waits for it, and says so.
 func (v *view) synced() bool {
 	for i := range v.Kinds {
 		if !v.Informers(v.Kinds[i].Resource).HasSynced() {
 			return false
 		}
 	}
-	return v.Informers(v1beta1.ClustersResource).HasSynced()
+	return v.Informers(v1beta1.ClustersResource).HasSynced() && v.listed.HasSynced()
 }
 
 // kindOf returns the row of a resource; nil if this controller does not propagate it.
