@@ -77,6 +77,8 @@ type Fleet struct {
 	sorted     []*Member // by name; nil: to be sorted again
 	laws       laws
 	writes     []string
+	resting    bool     // nobody may write anything
+	made       []string // what each write of a resting federation made of its object
 	crashAfter int
 	disturbed  time.Time // when something was last wrong with the federation itself
 	failures   []error
@@ -363,6 +365,11 @@ func (f *Fleet) wrote(where string, from sender, r memapi.Request, err error) {
 		line += " (refused)"
 	}
 	f.writes = append(f.writes, line)
+	if f.resting && where == "federation" {
+		if u := f.Federation.Get(r.Resource, r.Namespace, r.Name); u != nil {
+			f.made = append(f.made, fmt.Sprintf("%s process %d: %s: %s", time.Now().UTC().Format(time.TimeOnly), from.process, line, contentOf(u)))
+		}
+	}
 	if f.crashAfter > 0 && len(f.processes.running) > 0 {
 		if f.crashAfter--; f.crashAfter == 0 {
 			f.processes.running[len(f.writes)%len(f.processes.running)].die()
@@ -380,6 +387,14 @@ func (f *Fleet) Writes() []string {
 	out := f.writes
 	f.writes = nil
 	return out
+}
+
+// setResting says whether nobody may write anything from now on. It returns what writes made of objects since it was last said.
+func (f *Fleet) setResting(resting bool) (made []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	made, f.made, f.resting = f.made, nil, resting
+	return made
 }
 
 func (f *Fleet) fail(err error) {

@@ -339,12 +339,15 @@ func (f *Fleet) CheckIdle() error {
 	f.tally.check("law of rest")
 	f.Writes()
 	before, objects := f.versions(), contents(f)
+	f.setResting(true)
 	f.Pass(5 * time.Minute)
+	made := f.setResting(false)
 	writes := slices.DeleteFunc(f.Writes(), func(line string) bool { return strings.HasSuffix(line, hasTheName) })
 	all := len(writes)
 	writes = slices.DeleteFunc(writes, func(line string) bool { return staysForAnother(line, objects) })
 	if f.versions() != before && len(writes) == all || len(writes) > 0 {
-		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s\n%s", len(writes), strings.Join(writes[:min(len(writes), 20)], "\n"), changes(objects, contents(f)))
+		return against("law of rest", "nothing changes, and yet in five minutes there were %d writes\n%s\n%s\n%s", len(writes),
+			strings.Join(writes[:min(len(writes), 20)], "\n"), changes(objects, contents(f)), strings.Join(made[:min(len(made), 10)], "\n"))
 	}
 	return nil
 }
@@ -361,14 +364,18 @@ func contents(f *Fleet) map[string]string {
 	all := map[string]string{}
 	for _, r := range f.Federation.Resources() {
 		for _, u := range f.Federation.List(r.GroupVersionResource, nil) {
-			u = u.DeepCopy()
-			u.SetManagedFields(nil)
-			u.SetResourceVersion("")
-			text, _ := json.Marshal(u.Object)
-			all[r.Resource+" "+u.GetNamespace()+"/"+u.GetName()] = string(text)
+			all[r.Resource+" "+u.GetNamespace()+"/"+u.GetName()] = contentOf(u)
 		}
 	}
 	return all
+}
+
+func contentOf(u *unstructured.Unstructured) string {
+	u = u.DeepCopy()
+	u.SetManagedFields(nil)
+	u.SetResourceVersion("")
+	text, _ := json.Marshal(u.Object)
+	return string(text)
 }
 
 // changes shows the first five objects that differ.

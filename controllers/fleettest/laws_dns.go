@@ -28,6 +28,9 @@ type dnsLaws struct {
 	held map[string]time.Time
 }
 
+// neverEmpty is the law about names without addresses.
+const neverEmpty = "DNS is not empty while a cluster has ready pods"
+
 // serviceIn is a Service in a member.
 type serviceIn struct {
 	service types.UID
@@ -65,29 +68,36 @@ func (d *dnsLaws) checkZone(f *Fleet, now time.Time) (broken []error) {
 		if u.GetDeletionTimestamp() != nil || valueAt(u, "spec.type") != string(corev1.ServiceTypeLoadBalancer) {
 			continue
 		}
-		f.tally.check("DNS is not empty while a cluster has ready pods")
+		f.tally.check(neverEmpty)
 		name := globalName(u)
 		for _, m := range f.members {
 			d.note(serviceIn{u.GetUID(), m.Name}, now, isReachable(f, m) && servedIn(f, m, u, now).ready, servedIn(f, m, u, now).address)
 		}
-		given := d.given[name]
-		for _, m := range f.members {
-			at := serviceIn{u.GetUID(), m.Name}
-			pods, serving := d.pods[at], d.serving[at]
-			switch {
-			case len(given) > 0:
-			case changed && m.loadBalancers.haveHad(before[name]) && !pods.IsZero() && now.Sub(pods) > noticing && now.Sub(f.laws.taken[serviceKey(u)]) > hearing && now.Sub(f.disturbed) > upset:
-				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s had %s, %s has pods of it that are ready, and now there is nothing", name, before[name], m.Name))
-			case !serving.IsZero() && now.Sub(serving) > upset && now.Sub(f.disturbed) > upset:
-				broken = append(broken, against("DNS is not empty while a cluster has ready pods", "%s has nothing, and %s serves it since %s", name, m.Name, now.Sub(serving)))
-				d.serving[at] = now // said once
-			}
+		if len(d.given[name]) == 0 && now.Sub(f.laws.taken[serviceKey(u)]) > hearing && now.Sub(f.disturbed) > upset {
+			broken = append(broken, d.checkEmpty(f, u, before[name], changed, now)...)
 		}
 		broken = append(broken, d.checkLost(f, u, now)...)
 		if changed {
 			broken = append(broken, d.checkReturned(f, u, before[name], now)...)
 		}
 		broken = append(broken, d.checkEnded(f, u, now)...)
+	}
+	return broken
+}
+
+// checkEmpty checks that no cluster serves a Service without an address in the zone, which before, at the last tick, had these.
+func (d *dnsLaws) checkEmpty(f *Fleet, u *unstructured.Unstructured, before []string, changed bool, now time.Time) (broken []error) {
+	name := globalName(u)
+	for _, m := range f.members {
+		at := serviceIn{u.GetUID(), m.Name}
+		pods, serving := d.pods[at], d.serving[at]
+		switch {
+		case changed && m.loadBalancers.haveHad(before) && !pods.IsZero() && now.Sub(pods) > noticing:
+			broken = append(broken, against(neverEmpty, "%s had %s, %s has pods of it that are ready, and now there is nothing", name, before, m.Name))
+		case !serving.IsZero() && now.Sub(serving) > upset:
+			broken = append(broken, against(neverEmpty, "%s has nothing, and %s serves it since %s", name, m.Name, now.Sub(serving)))
+			d.serving[at] = now // said once
+		}
 	}
 	return broken
 }
