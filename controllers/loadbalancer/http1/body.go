@@ -13,9 +13,9 @@ import (
 type body struct {
 	conn    *conn
 	request *http.Request
-	// left is how much is to come; chunks is set instead of it where that is not known.
-	left   int64
-	chunks io.Reader
+	// counted is set where its length is known, chunks where it is not.
+	counted Counted
+	chunks  io.Reader
 	// expected: the client sends it once it is asked for it.
 	expected bool
 	// ended: all of it has been read. failed: no more of the connection can be read.
@@ -27,7 +27,7 @@ func (c *conn) newBody(r *http.Request, expected bool) *body {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	b := &body{conn: c, request: r, left: r.ContentLength, expected: expected}
+	b := &body{conn: c, request: r, counted: Counted{c.r, r.ContentLength}, expected: expected}
 	if r.ContentLength < 0 {
 		b.chunks = httputil.NewChunkedReader(c.r)
 	}
@@ -49,22 +49,11 @@ func (b *body) Read(p []byte) (n int, err error) {
 	if b.chunks != nil {
 		n, err = b.readChunks(p)
 	} else {
-		n, err = b.readLength(p)
+		n, err = b.counted.Read(p)
+		b.ended.Store(b.counted.Left == 0)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed.Store(true)
-	}
-	return n, err
-}
-
-func (b *body) readLength(p []byte) (int, error) {
-	n, err := b.conn.r.Read(p[:min(int64(len(p)), b.left)])
-	if b.left -= int64(n); b.left == 0 {
-		b.ended.Store(true)
-		return n, io.EOF
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
 	}
 	return n, err
 }
@@ -90,6 +79,28 @@ func (b *body) readChunks(p []byte) (int, error) {
 
 // Close implements io.Closer. What has not been read ends the connection.
 func (b *body) Close() error { return nil }
+
+// Counted reads a body of a known length.
+type Counted struct {
+	R io.Reader
+	// Left is how many bytes are to come.
+	Left int64
+}
+
+// Read implements io.Reader. io.EOF comes with the last bytes; io.ErrUnexpectedEOF if R ends before them.
+func (c *Counted) Read(p []byte) (int, error) {
+	if c.Left == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.R.Read(p[:min(int64(len(p)), c.Left)])
+	if c.Left -= int64(n); c.Left == 0 {
+		return n, io.EOF
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
 
 // readHead appends lines until an empty one, without that, to what it returns. Each line ends by CRLF; together they have at most as many bytes.
 func readHead(r *bufio.Reader, text []byte, most int) ([]byte, error) {

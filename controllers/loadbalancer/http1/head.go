@@ -112,6 +112,23 @@ func isPlainPath(target string, u *url.URL) bool {
 
 // parseFields parses the lines behind the first one.
 func (f *framing) parseFields(text string, r *http.Request) *Fault {
+	return ParseFields(text, r.Header, func(name, value string) bool {
+		switch name {
+		case "Host":
+			f.hosts, r.Host = f.hosts+1, value
+		case "Content-Length":
+			f.lengths, f.length = f.lengths+1, value
+		case "Transfer-Encoding":
+			f.codings, f.coding = f.codings+1, value
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// ParseFields adds the fields of a head to header, by their canonical names, except those that takes keeps for itself. Each line ends by CRLF.
+func ParseFields(text string, header http.Header, takes func(name, value string) bool) *Fault {
 	values := make([]string, 0, strings.Count(text, "\r\n"))
 	for text != "" {
 		var line string
@@ -123,22 +140,17 @@ func (f *framing) parseFields(text string, r *http.Request) *Fault {
 		if value = strings.Trim(value, " \t"); !httpguts.ValidHeaderFieldValue(value) {
 			return badRequest("header %.64s: its value has control characters", name)
 		}
-		switch name = http.CanonicalHeaderKey(name); name {
-		case "Host":
-			f.hosts, r.Host = f.hosts+1, value
-		case "Content-Length":
-			f.lengths, f.length = f.lengths+1, value
-		case "Transfer-Encoding":
-			f.codings, f.coding = f.codings+1, value
-		default:
-			if others := r.Header[name]; others != nil {
-				r.Header[name] = append(others, value)
-				continue
-			}
-			values = append(values, value) // each header's values are a part of one slice, with room for no others
-			n := len(values)
-			r.Header[name] = values[n-1 : n : n]
+		name = http.CanonicalHeaderKey(name)
+		if takes(name, value) {
+			continue
 		}
+		if others := header[name]; others != nil {
+			header[name] = append(others, value)
+			continue
+		}
+		values = append(values, value) // each header's values are a part of one slice, with room for no others
+		n := len(values)
+		header[name] = values[n-1 : n : n]
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (c *copier) copyPiece() (n int, err error) {
 		return 0, err
 	}
 	defer c.release()
-	if n, err = c.from.in.result("read"); n == 0 {
+	if n, err = c.from.result(&c.from.in, "read"); n == 0 {
 		return 0, err
 	}
 	return c.to.Write(c.piece[:n])

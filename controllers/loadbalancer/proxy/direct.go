@@ -64,11 +64,11 @@ func (t *transfer) write(fd uintptr) bool {
 }
 
 // result returns how much was transferred, and why no more was.
-func (t *transfer) result(call string) (int, error) {
-	if t.errno != 0 {
-		return t.n, &net.OpError{Op: call, Net: "tcp", Err: os.NewSyscallError(call, t.errno)}
+func (c *directConn) result(t *transfer, call string) (int, error) {
+	if t.errno == 0 {
+		return t.n, nil
 	}
-	return t.n, nil
+	return t.n, &net.OpError{Op: call, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(call, t.errno)}
 }
 
 // Read implements net.Conn.
@@ -85,7 +85,7 @@ func (c *directConn) Read(p []byte) (n int, err error) {
 	if t.p = nil; err != nil {
 		return 0, err
 	}
-	if n, err = t.result("read"); n == 0 && err == nil {
+	if n, err = c.result(t, "read"); n == 0 && err == nil {
 		err = io.EOF
 	}
 	return n, err
@@ -102,5 +102,5 @@ func (c *directConn) Write(p []byte) (int, error) {
 	if t.p = nil; err != nil {
 		return t.n, err
 	}
-	return t.result("write")
+	return c.result(t, "write")
 }

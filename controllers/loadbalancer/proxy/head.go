@@ -2,13 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"federation/controllers/loadbalancer/http1"
 )
 
 // maxKeptHeaders bounds the headers for which a connection to a cluster keeps room.
@@ -51,7 +51,7 @@ func (c *conn) plainAnswer(out *outgoing, x *exchange) *http.Response {
 		return nil
 	}
 	_, _ = c.r.Discard(size + 4) // it is there
-	x.plain = plainBody{c, int64(left)}
+	x.plain = plainBody{http1.Counted{R: c.r, Left: int64(left)}}
 	x.answer = http.Response{Status: status, StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: c.header, ContentLength: int64(left), Body: &x.plain, Request: out.Request,
 		Close: httpguts.HeaderValuesContainsToken(c.header["Connection"], "close")}
 	return &x.answer
@@ -59,49 +59,16 @@ func (c *conn) plainAnswer(out *outgoing, x *exchange) *http.Response {
 
 // parsePlainFields fills in the lines of a head, each of which ends by CRLF. It reports whether they are plain.
 func parsePlainFields(text string, header http.Header) bool {
-	values := make([]string, 0, strings.Count(text, "\r\n"))
-	for text != "" {
-		var line string
-		line, text, _ = strings.Cut(text, "\r\n")
-		name, value, is := strings.Cut(line, ":")
-		value = strings.Trim(value, " \t")
-		if !is || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return false
-		}
-		switch name = http.CanonicalHeaderKey(name); {
-		case name == "Transfer-Encoding" || name == "Trailer" || name == "Pragma":
-			return false
-		case header[name] != nil:
-			header[name] = append(header[name], value)
-		default:
-			values = append(values, value) // each header's values are a part of one slice, with room for no others
-			n := len(values)
-			header[name] = values[n-1 : n : n]
-		}
-	}
-	return true
+	plain := true
+	fault := http1.ParseFields(text, header, func(name, _ string) bool {
+		plain = plain && name != "Transfer-Encoding" && name != "Trailer" && name != "Pragma"
+		return !plain
+	})
+	return fault == nil && plain
 }
 
 // plainBody is a body of which so much is left.
-type plainBody struct {
-	conn *conn
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *plainBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
-		return 0, io.EOF
-	}
-	n, err := b.conn.r.Read(p[:min(int64(len(p)), b.left)])
-	if b.left -= int64(n); b.left == 0 {
-		return n, io.EOF
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
+type plainBody struct{ http1.Counted }
 
 // Close implements io.Closer. What is left ends the connection.
 func (*plainBody) Close() error { return nil }
