@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,7 +43,7 @@ type beside struct {
 	*half
 	authority string
 	processes *pair
-	path      *slowPath
+	path      *wire // to etcd
 }
 
 func startBeside(t *testing.T) *beside {
@@ -55,7 +54,7 @@ func startBeside(t *testing.T) *beside {
 	}
 	h := &half{dataDir: filepath.Join(p.dir, "data"), dns: "127.0.0.1:" + freePort(t), metrics: "127.0.0.1:" + freePort(t)}
 	etcd := startEtcd(t, p.dir)
-	b := &beside{h, filepath.Join(p.dir, "ca.crt"), p, startSlowPath(t, strings.TrimPrefix(etcd[0], "--etcd-servers=https://"))}
+	b := &beside{h, filepath.Join(p.dir, "ca.crt"), p, newWire(t, strings.TrimPrefix(etcd[0], "--etcd-servers=https://"))}
 	etcd[0] = "--etcd-servers=https://" + b.path.Addr().String()
 	t.Cleanup(func() { p.end(t) })
 	p.process(t, "alerts-apiserver", append([]string{"apiserver", "--data-dir=" + h.dataDir, "--secure-port=" + freePort(t)}, etcd...)...)
@@ -87,57 +86,13 @@ func (b *beside) scraped() string {
 		strings.TrimPrefix(b.fed.config.Host, "https://"), filepath.Join(dir, "ca.crt"), filepath.Join(dir, "admin.crt"), filepath.Join(dir, "admin.key"))
 }
 
-// slowPath takes connections, and passes what comes on, after a delay each time.
-type slowPath struct {
-	net.Listener
-	delay atomic.Int64 // nanoseconds
-}
-
-func startSlowPath(t *testing.T, to string) *slowPath {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	p := &slowPath{Listener: l}
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			d, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			go p.pass(c, d)
-			go p.pass(d, c)
-		}
-	}()
-	return p
-}
-
-func (p *slowPath) pass(to, from net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		time.Sleep(time.Duration(p.delay.Load()))
-		if _, err := to.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
 // slowEtcd has requests to etcd take over half a second, until the alert fires.
 func (b *beside) slowEtcd(t *testing.T, a *alerts) {
 	t.Helper()
 	a.silent(t, "FederationEtcdSlow")
-	b.path.delay.Store(int64(300 * time.Millisecond))
+	b.path.setLatency(300 * time.Millisecond)
 	a.fires(t, "FederationEtcdSlow", `job="beside-api"`)
-	b.path.delay.Store(0)
+	b.path.setLatency(0)
 }
 
 // breakTable writes into the table of shards what is none, and then does what the runbook says.
