@@ -25,6 +25,9 @@ type heartbeats struct {
 	// stale is NodeHeartbeatsStale, while nodes are waited for; it outlives the Member. heard: it is known whether they are. Any goroutine may read both.
 	stale atomic.Pointer[v1beta1.ClusterCondition]
 	heard atomic.Bool
+	// alive is when it was last found that no node is waited for, in Unix nanoseconds. adopted: stale is what another process has written.
+	alive   atomic.Int64
+	adopted bool
 	// changed is called, from any goroutine, when the nodes are waited for no more.
 	changed func()
 }
@@ -53,6 +56,7 @@ func (h *heartbeats) connected(m *Member, timeout time.Duration) {
 		if cut != nil && !h.away {
 			since = cut.LastTransitionTime
 		}
+		h.adopted = h.adopted && cut != nil && !h.away
 		w := &nodeWait{m, timeout, health.NewHeartbeatTracker(since.Time, cut != nil)}
 		stale := w.read(since)
 		h.stale.Store(stale)
@@ -61,7 +65,28 @@ func (h *heartbeats) connected(m *Member, timeout time.Duration) {
 		}
 		h.away, h.found = false, false
 	}
+	if h.stale.Load() == nil {
+		h.alive.Store(time.Now().UnixNano())
+	}
 	h.heard.Store(true)
+}
+
+// adopt waits for the nodes of a cluster of which another process has written that they are waited for, if it has since we last found that they are not:
+// a process that stood still has not seen that the cluster was away, and would take the condition away as soon as it leads. said is that condition, or
+// nil, which ends such a wait; m is the cluster's Member, or nil.
+func (h *heartbeats) adopt(said *v1beta1.ClusterCondition, m *Member, timeout time.Duration) {
+	stale := h.stale.Load()
+	switch {
+	case stale != nil && said == nil && h.adopted:
+		h.alive.Store(time.Now().UnixNano())
+		h.stale.Store(nil)
+	case stale == nil && said != nil && said.LastTransitionTime.UnixNano() > h.alive.Load():
+		h.adopted = true
+		h.stale.Store(said)
+		if m != nil {
+			h.connected(m, timeout)
+		}
+	}
 }
 
 // keepListening ends when the nodes are waited for no more, or for another Member.
@@ -75,6 +100,9 @@ func (h *heartbeats) keepListening(w *nodeWait, said *v1beta1.ClusterCondition) 
 		case <-tick.C:
 		}
 		heard := w.read(said.LastTransitionTime)
+		if heard == nil {
+			h.alive.Store(time.Now().UnixNano())
+		}
 		if !h.stale.CompareAndSwap(said, heard) {
 			return
 		}

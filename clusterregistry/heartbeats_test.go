@@ -107,6 +107,49 @@ func TestAWaitForNodesOutlivesTheFederation(t *testing.T) {
 	f.staysSilent(east, since)
 }
 
+// TestAWaitThatAnotherProcessBeganGoesOn: a process that stood still while a cluster was away, and leads then, does not say that its nodes are heard of.
+func TestAWaitThatAnotherProcessBeganGoesOn(t *testing.T) {
+	f, east := newFleet(t), newFakeMember(t)
+	east.set(func() { east.renewed = time.Now() })
+	f.join("east", east, "good")
+	f.eventuallyReady("east", v1beta1.ReasonClusterReady)
+	m := f.member("east")
+	since := metav1.NewTime(time.Now().Add(time.Second).Truncate(time.Second))
+	f.conditions("east", append(f.cluster("east").Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterNodeHeartbeatsStale, Status: "True", LastTransitionTime: since, Message: oneSilent}))
+	f.eventually("it knows, too", m.HeartbeatsStale)
+	checks := len(east.seen("/healthz"))
+	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+3 })
+	if c := f.cluster("east").Condition(v1beta1.ClusterNodeHeartbeatsStale); c == nil || !c.LastTransitionTime.Equal(&since) {
+		t.Errorf("condition %+v, want NodeHeartbeatsStale since %v", c, since)
+	}
+	f.conditions("east", slices.DeleteFunc(f.cluster("east").Status.Conditions, func(c v1beta1.ClusterCondition) bool { return c.Type == v1beta1.ClusterNodeHeartbeatsStale }))
+	f.eventually("what the other process says is over, is", func() bool { return !m.HeartbeatsStale() })
+	if said := f.silent("east"); said != "" {
+		t.Errorf("and it says %s", said)
+	}
+}
+
+// conditions writes the conditions of a Cluster as another process does.
+func (f *fleet) conditions(name string, conditions []v1beta1.ClusterCondition) {
+	f.t.Helper()
+	clusters := f.clusters.Resource(v1beta1.ClustersResource)
+	c := f.cluster(name)
+	c.Status.Conditions = conditions
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.Status)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	u, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	u.Object["status"] = status
+	u.SetResourceVersion("7" + u.GetResourceVersion())
+	if _, err := clusters.Update(f.t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // TestNodesAreLookedAtWhenAProcessStarts: a cluster that joined before may have lost its power while no process could write that.
 func TestNodesAreLookedAtWhenAProcessStarts(t *testing.T) {
 	f, s := newFleet(t), &said{}

@@ -86,6 +86,7 @@ func (k *keeper) run(ctx context.Context) {
 		k.probed.Store(&Probe{At: time.Now(), Healthy: evidence.Answer == health.Healthy, LostSince: k.state.LostSince(), Unclear: evidence.Answer.Unclear()})
 		k.observed.observe(k.cluster.known, k.state.Ready(), verdict.Transition)
 		k.connect(ctx)
+		k.heartbeats.adopt(k.cluster.known.Condition(v1beta1.ClusterNodeHeartbeatsStale), k.member, k.registry.options.Timeout)
 		k.state.Heartbeats, k.state.Agent = k.heartbeats.condition(k.state.Ready()), k.agentCondition()
 		k.report(ctx, verdict)
 		k.checkBehind(ctx)
