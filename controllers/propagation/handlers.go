@@ -19,7 +19,7 @@ func (h *handlers) listen(informer cache.SharedIndexInformer, handler cache.Reso
 	return err
 }
 
-// register is listen. What it returns says when the handler has been told of all that there was.
+// register is listen. What it returns is synced once the handler has got all objects that there were.
 func (h *handlers) register(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
