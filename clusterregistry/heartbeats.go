@@ -25,9 +25,10 @@ type heartbeats struct {
 	// stale is NodeHeartbeatsStale, while nodes are waited for; it outlives the Member. heard: it is known whether they are. Any goroutine may read both.
 	stale atomic.Pointer[v1beta1.ClusterCondition]
 	heard atomic.Bool
-	// alive is when it was last found that no node is waited for, in Unix nanoseconds. adopted: stale is what another process has written.
-	alive   atomic.Int64
-	adopted bool
+	// alive is when it was last found that no node is waited for, in Unix nanoseconds.
+	alive atomic.Int64
+	// adopted is the date of the condition that was last taken over from another process.
+	adopted metav1.Time
 	// changed is called, from any goroutine, when the nodes are waited for no more.
 	changed func()
 }
@@ -55,8 +56,9 @@ func (h *heartbeats) connected(m *Member, timeout time.Duration) {
 		cut, since := h.stale.Load(), metav1.Now()
 		if cut != nil && !h.away {
 			since = cut.LastTransitionTime
+		} else {
+			h.adopted = metav1.Time{}
 		}
-		h.adopted = h.adopted && cut != nil && !h.away
 		w := &nodeWait{m, timeout, health.NewHeartbeatTracker(since.Time, cut != nil)}
 		stale := w.read(since)
 		h.stale.Store(stale)
@@ -71,17 +73,17 @@ func (h *heartbeats) connected(m *Member, timeout time.Duration) {
 	h.heard.Store(true)
 }
 
-// adopt waits for the nodes of a cluster of which another process has written that they are waited for, if it has since we last found that they are not:
-// a process that stood still has not seen that the cluster was away, and would take the condition away as soon as it leads. said is that condition, or
-// nil, which ends such a wait; m is the cluster's Member, or nil.
+// adopt takes over the condition that another process has written since the nodes were last found alive here, and waits for them as well. Without that, a
+// process that stood still while the cluster was away would remove the condition as soon as it leads. said is the Cluster's condition; nil ends the wait.
+// m is nil while the cluster is not connected.
 func (h *heartbeats) adopt(said *v1beta1.ClusterCondition, m *Member, timeout time.Duration) {
 	stale := h.stale.Load()
 	switch {
-	case stale != nil && said == nil && h.adopted:
+	case stale != nil && said == nil && !h.adopted.IsZero():
 		h.alive.Store(time.Now().UnixNano())
 		h.stale.Store(nil)
-	case stale == nil && said != nil && said.LastTransitionTime.UnixNano() > h.alive.Load():
-		h.adopted = true
+	case stale == nil && said != nil && said.LastTransitionTime.UnixNano() > h.alive.Load() && !said.LastTransitionTime.Equal(&h.adopted): // once: that clock may be ahead
+		h.adopted = said.LastTransitionTime
 		h.stale.Store(said)
 		if m != nil {
 			h.connected(m, timeout)
