@@ -159,8 +159,11 @@ func (d *dnsLaws) checkLost(f *Fleet, u *unstructured.Unstructured, now time.Tim
 	return broken
 }
 
-// servingMember returns a member that has served a Service for long enough that the zone must have it, or "".
+// servingMember returns a member that has served a Service for long enough that the zone must have it, or "": none while somebody has just taken a copy away.
 func (d *dnsLaws) servingMember(f *Fleet, u *unstructured.Unstructured, now time.Time) string {
+	if now.Sub(f.laws.taken[serviceKey(u)]) <= hearing {
+		return ""
+	}
 	for _, m := range f.members {
 		since := d.serving[serviceIn{u.GetUID(), m.Name}]
 		if c := f.clusters.named(m.Name); !since.IsZero() && now.Sub(since) > upset && c != nil && c.DNSWeight() > 0 && !c.IsFailedOver() {
