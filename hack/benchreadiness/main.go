@@ -104,11 +104,19 @@ func (w *world) measureAnswers(ctx context.Context, changes int) {
 			}
 		}
 	}()
-	doubted, denied := w.told(w.survivable(), w.scaleUp)
-	fmt.Printf("a zone made unsurvivable by one scaled object: no longer said to be survivable after %s, said not to be after %s\n", doubted, denied)
-	doubted, denied = w.told(w.survivable(), w.loseNodes)
-	fmt.Printf("a zone made unsurvivable by nodes that other clusters lost: no longer said to be survivable after %s, said not to be after %s\n", doubted, denied)
-	close(stop)
+	defer close(stop)
+	w.measureAnswer("one scaled object", w.scaleUp)
+	w.measureAnswer("nodes that other clusters lost", w.loseNodes)
+}
+
+func (w *world) measureAnswer(to string, do func(zone string)) {
+	zone := w.survivable()
+	if zone == "" {
+		fmt.Printf("no zone is said to be survivable: nothing can be said of %s\n", to)
+		return
+	}
+	doubted, denied := w.told(zone, do)
+	fmt.Printf("a zone made unsurvivable by %s: no longer said to be survivable after %s, said not to be after %s\n", to, doubted, denied)
 }
 
 // settle waits until nothing is written any more, or as long as it may.
