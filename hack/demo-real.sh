@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source hack/wait.sh
+source hack/load-balancers.sh
 # shellcheck disable=SC1091
 source _output/local/env
 export KUBECONFIG=$FEDERATION_KUBECONFIG
@@ -81,12 +82,8 @@ in_member east-a exec client -- /pod get "http://$cluster_ip"
 wait_for 60 "three addresses in the global name" in_dns 3
 
 say "5. Two load balancers over the clusters take requests for an Ingress of class federation: http://$host"
-kubectl -n federation-load-balancers create serviceaccount demo --dry-run=client -o yaml | kubectl apply -f - >/dev/null
-kubectl config view --minify --flatten >"$work/lb.kubeconfig"
-lb_config() { kubectl config --kubeconfig "$work/lb.kubeconfig" "$@" >/dev/null; }
-lb_config set-credentials demo --token "$(kubectl -n federation-load-balancers create token demo --duration 2h)"
-lb_config set-context --current --user demo
-lb_config set-cluster "$(kubectl config --kubeconfig "$work/lb.kubeconfig" view --minify -o jsonpath='{.clusters[0].name}')" --server "https://$dns" --tls-server-name 127.0.0.1
+lb_kubeconfig "$work/lb.kubeconfig" demo
+lb_kubeconfig_at "$work/lb.kubeconfig" $dns
 show cat hack/demo/ingress.yaml
 sed "s/HOST/$host/" hack/demo/ingress.yaml | kubectl apply -f -
 for a in "${balancers[@]}"; do balancer "$a"; done
