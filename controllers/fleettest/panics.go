@@ -18,54 +18,70 @@ import (
 // injected is what a panic of the step says.
 const injected = "injected by a step"
 
-// panics are those that are to come, by process: the countdown of its requests to the next.
-type panics struct {
-	next [maxProcesses + 1]atomic.Int64
-	last atomic.Pointer[string] // the stack of the last one
+// panics are those that are to come, by process.
+type panics [maxProcesses + 1]atomic.Pointer[panicToCome]
+
+// panicToCome is the countdown of the requests of a process to its next panic.
+type panicToCome struct {
+	part string // counts only the requests that it makes; "": all
+	left atomic.Int64
 }
 
 // countDown panics in the goroutine of a request if it is the one.
 func (p *panics) countDown(process int) {
-	if p.next[process].Add(-1) == 0 {
-		stack := string(debug.Stack())
-		p.last.Store(&stack)
+	next := p[process].Load()
+	if next == nil || next.left.Load() <= 0 {
+		return
+	}
+	if (next.part == "" || next.part == partOf(debug.Stack())) && next.left.Add(-1) == 0 {
 		panic(injected)
 	}
 }
 
 var ofOurs = regexp.MustCompile(`(?m)^federation/controllers/([a-z]+)`)
 
-// whose names the controller in whose goroutine the last panic was; "library" if it was one of an informer.
-func (p *panics) whose() string {
-	if stack := p.last.Load(); stack != nil {
-		for _, m := range ofOurs.FindAllStringSubmatch(*stack, -1) {
-			if m[1] != "fleettest" && m[1] != "supervisor" {
-				return m[1]
-			}
+// library is the part of informers' goroutines, in which no function of ours is.
+const library = "library"
+
+// partOf names the controller that runs in the goroutine of a stack.
+func partOf(stack []byte) string {
+	for _, m := range ofOurs.FindAllSubmatch(stack, -1) {
+		if part := string(m[1]); part != "fleettest" && part != "supervisor" {
+			return part
 		}
-		return "library"
 	}
-	return "none"
+	return library
 }
 
 // survivePanics has panics in goroutines of Kubernetes' libraries end no test, as they end no process of ours.
 var survivePanics = sync.OnceFunc(supervisor.ContainPanics)
 
-// injectPanic carries out panic PROCESS|leader|holder KIND/NAME N: in the goroutine of the N-th request of the process from now on
+// injectPanic carries out panic PROCESS|leader|holder KIND/NAME N [PART]: in the goroutine of the N-th request of the process from now on, or of the N-th
+// that a part of it makes.
 func injectPanic(p *player, args []string) error {
-	if err := need(args, 2, "panic PROCESS|leader|holder KIND/NAME N"); err != nil {
+	const usage = "panic PROCESS|leader|holder KIND/NAME N [PART]"
+	if err := need(args, 2, usage); err != nil {
 		return err
 	}
-	n, err := p.process(args[:len(args)-1])
+	who, rest := args[:1], args[1:]
+	if args[0] == "holder" {
+		who, rest = args[:2], args[2:]
+	}
+	if len(rest) < 1 || len(rest) > 2 {
+		return fmt.Errorf("usage: %s", usage)
+	}
+	n, err := p.process(who)
 	if err != nil {
 		return err
 	}
-	requests, err := strconv.Atoi(args[len(args)-1])
+	requests, err := strconv.Atoi(rest[0])
 	if err != nil || requests < 1 {
-		return fmt.Errorf("request %q: must be a whole number from 1", args[len(args)-1])
+		return fmt.Errorf("request %q: must be a whole number from 1", rest[0])
 	}
+	next := &panicToCome{part: strings.Join(rest[1:], "")}
+	next.left.Store(int64(requests))
 	survivePanics()
-	p.panics.next[n].Store(int64(requests))
+	p.panics[n].Store(next)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.disturbed = time.Now()
