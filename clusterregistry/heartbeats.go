@@ -68,10 +68,13 @@ func (h *heartbeats) connected(m *Member, timeout time.Duration) {
 		h.away, h.found = false, false
 	}
 	if h.stale.Load() == nil {
-		h.alive.Store(time.Now().UnixNano())
+		h.noteAlive()
 	}
 	h.heard.Store(true)
 }
+
+// noteAlive notes that no node is waited for now.
+func (h *heartbeats) noteAlive() { h.alive.Store(time.Now().UnixNano()) }
 
 // adopt takes over the condition that another process has written since the nodes were last found alive here, and waits for them as well. Without that, a
 // process that stood still while the cluster was away would remove the condition as soon as it leads. said is the Cluster's condition; nil ends the wait.
@@ -80,7 +83,7 @@ func (h *heartbeats) adopt(said *v1beta1.ClusterCondition, m *Member, timeout ti
 	stale := h.stale.Load()
 	switch {
 	case stale != nil && said == nil && !h.adopted.IsZero():
-		h.alive.Store(time.Now().UnixNano())
+		h.noteAlive()
 		h.stale.Store(nil)
 	case stale == nil && said != nil && said.LastTransitionTime.UnixNano() > h.alive.Load() && !said.LastTransitionTime.Equal(&h.adopted): // once: that clock may be ahead
 		h.adopted = said.LastTransitionTime
@@ -103,7 +106,7 @@ func (h *heartbeats) keepListening(w *nodeWait, said *v1beta1.ClusterCondition) 
 		}
 		heard := w.read(said.LastTransitionTime)
 		if heard == nil {
-			h.alive.Store(time.Now().UnixNano())
+			h.noteAlive()
 		}
 		if !h.stale.CompareAndSwap(said, heard) {
 			return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -117,11 +118,7 @@ func TestAWaitThatAnotherProcessBeganGoesOn(t *testing.T) {
 	since := metav1.NewTime(time.Now().Add(time.Second).Truncate(time.Second))
 	f.conditions("east", append(f.cluster("east").Status.Conditions, v1beta1.ClusterCondition{Type: v1beta1.ClusterNodeHeartbeatsStale, Status: "True", LastTransitionTime: since, Message: oneSilent}))
 	f.eventually("it knows, too", m.HeartbeatsStale)
-	checks := len(east.seen("/healthz"))
-	f.eventually("more checks", func() bool { return len(east.seen("/healthz")) > checks+3 })
-	if c := f.cluster("east").Condition(v1beta1.ClusterNodeHeartbeatsStale); c == nil || !c.LastTransitionTime.Equal(&since) {
-		t.Errorf("condition %+v, want NodeHeartbeatsStale since %v", c, since)
-	}
+	f.waitsStill(east, since)
 	f.conditions("east", slices.DeleteFunc(f.cluster("east").Status.Conditions, func(c v1beta1.ClusterCondition) bool { return c.Type == v1beta1.ClusterNodeHeartbeatsStale }))
 	f.eventually("what the other process says is over, is", func() bool { return !m.HeartbeatsStale() })
 	if said := f.silent("east"); said != "" {
@@ -132,22 +129,13 @@ func TestAWaitThatAnotherProcessBeganGoesOn(t *testing.T) {
 // conditions writes the conditions of a Cluster as another process does.
 func (f *fleet) conditions(name string, conditions []v1beta1.ClusterCondition) {
 	f.t.Helper()
-	clusters := f.clusters.Resource(v1beta1.ClustersResource)
-	c := f.cluster(name)
-	c.Status.Conditions = conditions
-	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c.Status)
+	status := f.cluster(name).Status
+	status.Conditions = conditions
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	u, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	u.Object["status"] = status
-	u.SetResourceVersion("7" + u.GetResourceVersion())
-	if _, err := clusters.Update(f.t.Context(), u, metav1.UpdateOptions{}); err != nil {
-		f.t.Fatal(err)
-	}
+	f.change(name, func(c *unstructured.Unstructured) { c.Object["status"] = u })
 }
 
 // TestNodesAreLookedAtWhenAProcessStarts: a cluster that joined before may have lost its power while no process could write that.
@@ -176,8 +164,8 @@ func TestNodesAreLookedAtWhenAProcessStarts(t *testing.T) {
 	}
 }
 
-// staysSilent checks that some checks later nodes are waited for still, since then, and only as long as there is one.
-func (f *fleet) staysSilent(m *fakeMember, since metav1.Time) {
+// waitsStill checks that some checks later nodes are waited for still, since then.
+func (f *fleet) waitsStill(m *fakeMember, since metav1.Time) {
 	f.t.Helper()
 	checks := len(m.seen("/healthz"))
 	f.eventually("more checks", func() bool { return len(m.seen("/healthz")) > checks+3 })
@@ -185,6 +173,12 @@ func (f *fleet) staysSilent(m *fakeMember, since metav1.Time) {
 	if c == nil || !c.LastTransitionTime.Equal(&since) {
 		f.t.Errorf("condition %+v, want NodeHeartbeatsStale since %v", c, since)
 	}
+}
+
+// staysSilent checks that nodes are waited for still, and only as long as there is one.
+func (f *fleet) staysSilent(m *fakeMember, since metav1.Time) {
+	f.t.Helper()
+	f.waitsStill(m, since)
 	m.set(func() { m.renewed = time.Time{} })
 	f.eventually("the silence is over: no node is left", func() bool { return f.silent("east") == "" })
 }

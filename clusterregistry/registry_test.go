@@ -377,14 +377,22 @@ func TestTheFirstCheckOfAJoinIsWritten(t *testing.T) {
 // joins says of a Cluster which join it is of.
 func (f *fleet) joins(name, join string) {
 	f.t.Helper()
+	f.change(name, func(c *unstructured.Unstructured) {
+		c.SetAnnotations(map[string]string{v1beta1.JoinAnnotation: join})
+	})
+}
+
+// change writes a Cluster as somebody else does.
+func (f *fleet) change(name string, edit func(*unstructured.Unstructured)) {
+	f.t.Helper()
 	clusters := f.clusters.Resource(v1beta1.ClustersResource)
-	u, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
+	c, err := clusters.Get(f.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	u.SetAnnotations(map[string]string{v1beta1.JoinAnnotation: join})
-	u.SetResourceVersion("7" + u.GetResourceVersion())
-	if _, err := clusters.Update(f.t.Context(), u, metav1.UpdateOptions{}); err != nil {
+	edit(c)
+	c.SetResourceVersion("7" + c.GetResourceVersion())
+	if _, err := clusters.Update(f.t.Context(), c, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -65,6 +65,14 @@ func configMap(labels, annotations map[string]string) *unstructured.Unstructured
 	return u
 }
 
+// eastA is the Cluster of the one member.
+func eastA() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind("Cluster"))
+	u.SetName("east-a")
+	return u
+}
+
 var mark = map[string]string{v1beta1.ManagedByLabel: "fed"}
 
 // bound returns the annotations of a copy, of ConfigMap shop/config if no kind is given.
@@ -136,7 +144,7 @@ func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 		if got := member.writes(); len(got) > 0 {
 			t.Errorf("without a Cluster: %v", got)
 		}
-		cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+		cluster := eastA()
 		if _, err := federation.client.Resource(v1beta1.ClustersResource).Create(t.Context(), cluster, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +159,7 @@ func TestNothingIsDeletedByLabelsThatAreNotKnown(t *testing.T) {
 // reported to wait for it.
 func TestPoliciesAreReadBeforeAnythingIsReported(t *testing.T) {
 	object := configMap(nil, map[string]string{v1beta1.PlacementAnnotation: `{"clusters":{"east-a":1},"policy":"p"}`})
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	cluster := eastA()
 	policy := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "PlacementPolicy", "metadata": map[string]any{"name": "p", "namespace": "shop"}}}
 	federation, member, late := newAPI(object, cluster), newAPI(), newAPI(policy)
 	informers := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
@@ -216,7 +224,7 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 			copied.SetLabels(mark)
 			copied.SetFinalizers(nil)
 			copied.Object["status"] = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
-			cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+			cluster := eastA()
 			federation, member, empty := newAPI(service, cluster), newAPI(copied), newAPI()
 			informers := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 				if r == forbidden {
@@ -237,7 +245,7 @@ func TestAddressesStayWhereRightsAreMissing(t *testing.T) {
 // In a returning member, the copy of an object that was deleted and created again is deleted first, an orphaned one is
 // released, and one of which nothing is known is adopted.
 func TestACopyOfAnEarlierObject(t *testing.T) {
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	cluster := eastA()
 	for record, want := range map[string]struct {
 		uid, verb string
 		patch     types.PatchType
@@ -271,7 +279,7 @@ func TestACopyOfAnEarlierObject(t *testing.T) {
 
 // Objects wait for their namespace in a member: thousands of refused writes would delay the namespace.
 func TestObjectsWaitForTheirNamespace(t *testing.T) {
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	cluster := eastA()
 	ns := configMap(nil, nil)
 	ns.Object["kind"], ns.Object["data"] = "Namespace", nil
 	ns.SetNamespace("")
@@ -311,7 +319,7 @@ func TestObjectsWaitForTheirNamespace(t *testing.T) {
 
 // Nothing is put into a namespace that a member had before, unless it accepts that, also where the member has no fence that would refuse it.
 func TestObjectsStayOutOfNamespacesOfTheMembersOwn(t *testing.T) {
-	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "federation/v1beta1", "kind": "Cluster", "metadata": map[string]any{"name": "east-a"}}}
+	cluster := eastA()
 	namespace := func(labels map[string]string) *unstructured.Unstructured {
 		ns := configMap(labels, nil)
 		ns.Object["kind"], ns.Object["data"] = "Namespace", nil
