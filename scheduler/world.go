@@ -69,11 +69,8 @@ func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) 
 		w.index[c.Name] = i
 		w.groups = append(w.groups, group{apportion.ZoneOf(c), c.Status.Region})
 		w.lost[c.Name] = c.Phase() == v1beta1.PhaseFailedOver || evicts(c)
-		if c.Status.Capacity == nil {
-			continue
-		}
-		for _, u := range c.Status.Capacity.Unschedulable {
-			w.stuck[stuckKey{c.Name, u.Kind, u.Namespace, u.Name}] = u
+		for _, u := range unschedulable(c) {
+			w.stuck[stuckIn(c, &u)] = u
 		}
 	}
 	for _, p := range policies {
@@ -85,6 +82,18 @@ func NewWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) 
 		})
 	}
 	return w
+}
+
+// unschedulable returns the pods that a cluster reports as unschedulable.
+func unschedulable(c *v1beta1.Cluster) []v1beta1.UnschedulablePods {
+	if c.Status.Capacity == nil {
+		return nil
+	}
+	return c.Status.Capacity.Unschedulable
+}
+
+func stuckIn(c *v1beta1.Cluster, u *v1beta1.UnschedulablePods) stuckKey {
+	return stuckKey{c.Name, u.Kind, u.Namespace, u.Name}
 }
 
 func readPolicy(p *v1beta1.PlacementPolicy) *policy {
@@ -166,6 +175,32 @@ func (w *World) Selects(o *Object, c *v1beta1.Cluster) bool {
 // TakesReferences reports whether any policy of a namespace takes along what workloads refer to.
 func (w *World) TakesReferences(namespace string) bool {
 	return slices.ContainsFunc(w.byNamespace[namespace], func(p *policy) bool { return p.Spec.PropagateReferences })
+}
+
+// Cluster returns the cluster with a name; nil if there is none.
+func (w *World) Cluster(name string) *v1beta1.Cluster {
+	if i, known := w.index[name]; known {
+		return w.Clusters[i]
+	}
+	return nil
+}
+
+// Recount counts the room in a cluster as it reports it now. Only its room may differ from before. It returns false if this is the report that counts
+// already.
+func (w *World) Recount(c *v1beta1.Cluster) bool {
+	i := w.index[c.Name]
+	if w.Clusters[i] == c {
+		return false
+	}
+	for _, u := range unschedulable(w.Clusters[i]) {
+		delete(w.stuck, stuckIn(c, &u))
+	}
+	for _, u := range unschedulable(c) {
+		w.stuck[stuckIn(c, &u)] = u
+	}
+	w.Clusters[i] = c
+	w.Ledger.Reset(c)
+	return true
 }
 
 func (w *World) knows(cluster string) bool {

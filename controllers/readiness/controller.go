@@ -103,11 +103,12 @@ type subscription struct {
 type domain struct {
 	plan.Domain
 	plan.Standing
-	status  v1beta1.FailoverReadinessStatus // as evaluated, or as read from the API
-	room    *reviewplan.Room                // nil before the first evaluation
-	again   time.Time                       // when the evaluation expires; zero: never
-	written time.Time                       // last write, or attempt
-	failed  bool                            // to write it
+	status    v1beta1.FailoverReadinessStatus // to be written, or as read from the API
+	evaluated v1beta1.FailoverReadinessStatus // as last evaluated
+	room      *reviewplan.Room                // nil before the first evaluation
+	again     time.Time                       // when the evaluation expires; zero: never
+	written   time.Time                       // last write, or attempt
+	failed    bool                            // to write it
 }
 
 // New makes a controller and subscribes it to what losses depend on.
@@ -206,7 +207,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Du
 	if left := c.rest.Sub(now); left > 0 {
 		sooner(left)
 	} else {
-		sooner(c.evaluateNext(ctx, now))
+		sooner(c.evaluateNext(now))
 	}
 	for _, d := range c.domains {
 		doubted, left := d.Doubted(now)
@@ -250,25 +251,42 @@ func (c *Controller) pendingChanges(now time.Time) (left time.Duration, changed 
 	return at.Sub(now), changed
 }
 
-// evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
-func (c *Controller) evaluateNext(ctx context.Context, now time.Time) (next time.Duration) {
+// evaluateNext evaluates the domain whose turn it is, unless only room is in doubt and what would move still has places. It returns when the next one is
+// due; 0 means none.
+func (c *Controller) evaluateNext(now time.Time) (next time.Duration) {
 	names, standings := c.standings(now)
 	i, wait := plan.Next(standings, now)
 	if i < 0 {
 		return wait
 	}
-	d := c.domains[names[i]]
+	d, fits, took := c.domains[names[i]], false, time.Duration(0)
+	if d.OnlyRoom && plan.Verdict(&d.evaluated).Status == metav1.ConditionTrue {
+		took = c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) })
+	}
+	if fits {
+		d.Settle()
+		c.setStatus(d, d.evaluated)
+		refits.WithLabelValues().Inc()
+	} else {
+		took += c.evaluate(d, now)
+	}
+	c.rest = time.Now().Add(plan.Rest(took))
+	return max(time.Millisecond, time.Until(c.rest)) // the others may be due
+}
+
+// evaluate evaluates a domain, and returns the CPU time.
+func (c *Controller) evaluate(d *domain, now time.Time) time.Duration {
 	var l reviewplan.Loss
 	took := c.measureCPU(func() { l = c.fleet.Lose(d.Clusters, now) })
-	c.rest = time.Now().Add(plan.Rest(took))
 	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}
 	if l.LookAgain > 0 {
 		d.again = now.Add(l.LookAgain)
 	}
-	c.setStatus(d, plan.Status(&d.status, &l, now, took))
+	d.evaluated = plan.Status(&d.status, &l, now, took)
+	c.setStatus(d, d.evaluated)
 	evaluations.WithLabelValues().Inc()
 	if c.Evaluated != nil {
 		c.Evaluated(d.Name, &l)
 	}
-	return max(time.Millisecond, time.Until(c.rest)) // the others may be due
+	return took
 }

@@ -96,7 +96,7 @@ func (c *Controller) roomChanged(cluster string, now time.Time) {
 		switch {
 		case d.room == nil:
 		case d.room.Short(cluster, c.free[cluster]):
-			d.Doubt(now)
+			d.DoubtRoom(now)
 		case v.Status != "True": // there may be room now
 			d.Urgency = max(d.Urgency, plan.Changed)
 		default:
@@ -203,7 +203,7 @@ func (c *Controller) checkObject(k key, now time.Time) {
 	}
 	asksMore := before.was == nil || !scheduler.AsksNoMore(o, before.was)
 	for _, d := range c.domains {
-		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt || d.Evaluated.After(before.since) {
+		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) {
 			continue
 		}
 		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !d.room.Holds(o, now) {

@@ -33,12 +33,16 @@ var (
 		Name: "federation_readiness_evaluations_total",
 		Help: "How often the loss of a zone or region was evaluated.",
 	}, []string{})
+	refits = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "federation_readiness_refits_total",
+		Help: "How often a zone or region whose room was in doubt was found to be survivable still, without an evaluation.",
+	}, []string{})
 	register sync.Once
 )
 
 func registerMetrics() {
 	register.Do(func() {
-		legacyregistry.MustRegister(survivableGauge, unschedulableGauge, evaluatedGauge, drillAge, evaluations)
+		legacyregistry.MustRegister(survivableGauge, unschedulableGauge, evaluatedGauge, drillAge, evaluations, refits)
 	})
 }
 

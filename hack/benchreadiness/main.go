@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -79,10 +80,11 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	writes := w.writes.Load()
 	evaluations.Store(0)
 	decided.Store(0)
+	refits := counted(refitsTotal)
 	both := measured(func() { w.change(ctx, changes, busy) })
 	n := evaluations.Load()
-	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each; %d writes of %d statuses\n",
-		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), w.writes.Load()-writes, domains)
+	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each, and %.0f refits; %d writes of %d statuses; at the end %d are not known\n",
+		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), counted(refitsTotal)-refits, w.writes.Load()-writes, domains, w.unknown())
 	w.measureAnswers(ctx, changes)
 	w.settle(wait)
 	writes = w.writes.Load()
@@ -128,6 +130,21 @@ func (w *world) settle(wait time.Duration) {
 			break
 		}
 	}
+}
+
+const refitsTotal = "federation_readiness_refits_total"
+
+// counted returns the value of a counter without labels.
+func counted(name string) (n float64) {
+	all, _ := legacyregistry.DefaultGatherer.Gather() // what it has, whatever others lack
+	for _, family := range all {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 // usage is what something took.

@@ -273,6 +273,16 @@ func verdict(u *unstructured.Unstructured) *metav1.Condition {
 	return meta.FindStatusCondition(r.Status.Conditions, v1beta1.ReadinessSurvivable)
 }
 
+// unknown is of how many zones and regions nobody knows whether their loss would be survived.
+func (w *world) unknown() (n int) {
+	for _, u := range w.api.List(v1beta1.ReadinessResource, nil) {
+		if v := verdict(u); v == nil || v.Status == metav1.ConditionUnknown {
+			n++
+		}
+	}
+	return n
+}
+
 // survivable is the first zone that is said to be.
 func (w *world) survivable() string {
 	for _, u := range w.api.List(v1beta1.ReadinessResource, nil) {

@@ -70,7 +70,9 @@ func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
 		free := make([]int64, len(l.index))
 		free[0] = math.MaxInt32 // a report without pods does not limit them
 		for name, q := range n.Free {
-			free[l.index[name]] = max(0, resourceUnits(name, q))
+			if at, known := l.index[name]; known {
+				free[at] = max(0, resourceUnits(name, q))
+			}
 		}
 		out = append(out, class{nodes: int64(n.Nodes), free: free})
 	}
@@ -197,6 +199,15 @@ func mergeClasses(classes []class, d Demand) []class {
 		}
 	}
 	return append(classes[:maxClasses-1], last)
+}
+
+// Reset sets the room in a cluster to what it reports. A resource that no cluster had before stays unknown: what asks for it fits nowhere.
+func (l *Ledger) Reset(c *v1beta1.Cluster) {
+	if c.Status.Capacity == nil {
+		delete(l.rooms, c.Name)
+		return
+	}
+	l.rooms[c.Name] = l.classes(c.Status.Capacity.Free)
 }
 
 // Clone returns an independent ledger with the same room.

@@ -37,7 +37,7 @@ const (
 	gathers = 8 * time.Second
 	// evaluating and takingIn are the inverse shares of a core for evaluation and intake. With what else there is to do, they come to a tenth at
 	// 1,000 clusters.
-	evaluating, takingIn = 17, 35
+	evaluating, takingIn = 20, 35
 )
 
 // Standing is the evaluation state of a domain.
@@ -49,14 +49,24 @@ type Standing struct {
 	Evaluated time.Time
 	// Doubtful is since when it has been in doubt; zero if it is not.
 	Doubtful time.Time
+	// OnlyRoom: it is in doubt for nothing but room that shrank.
+	OnlyRoom bool
 }
 
-// Doubt marks the domain as in doubt.
-func (s *Standing) Doubt(now time.Time) {
+// DoubtRoom marks the domain as in doubt because room shrank.
+func (s *Standing) DoubtRoom(now time.Time) {
+	s.OnlyRoom = s.OnlyRoom || s.Urgency != Doubt
+	s.doubt(now)
+}
+
+func (s *Standing) doubt(now time.Time) {
 	if s.Urgency = max(s.Urgency, Doubt); s.Doubtful.IsZero() {
 		s.Doubtful = now
 	}
 }
+
+// Settle ends a doubt about room without an evaluation: that comes in turn.
+func (s *Standing) Settle() { s.Urgency, s.Doubtful, s.OnlyRoom = Changed, time.Time{}, false }
 
 // Doubted reports whether it has been in doubt for so long that the status must report it. If it is in doubt, left is
 // how long until then.
@@ -83,7 +93,8 @@ func (s *Standing) dueTime() time.Time {
 // Touch records that an object there has changed.
 func (s *Standing) Touch(u Urgency, now time.Time) {
 	if s.Urgency = max(s.Urgency, u); u == Doubt {
-		s.Doubt(now)
+		s.doubt(now)
+		s.OnlyRoom = false
 	}
 	if s.Since.IsZero() {
 		s.Since = now

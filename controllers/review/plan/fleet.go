@@ -25,6 +25,7 @@ type Fleet struct {
 	settings failoverplan.Settings
 	world    *scheduler.World // current
 	usable   map[string]usable
+	rules    int // how often more than the room in clusters has changed
 
 	objects  map[string]*scheduler.Object
 	at       index // of objects
@@ -99,6 +100,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 	f.world = scheduler.NewWorld(clusters, policies)
 	f.world.Terse = true
 	if all {
+		f.rules++
 		stuck = slices.Collect(maps.Keys(f.objects))
 	}
 	for _, key := range stuck {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -225,11 +226,8 @@ func TestLackingIsCertain(t *testing.T) {
 			}
 			lack := kept.Lacks(room, free)
 			kept.SetWorld(f.Clusters, f.Policies)
-			var nowhere int64
-			for _, o := range kept.Lose(lost, f.Now).Objects {
-				nowhere += o.Unschedulable
-			}
-			if lack != "" && nowhere == 0 {
+			loss := kept.Lose(lost, f.Now)
+			if lack != "" && nowhere(&loss) == 0 {
 				t.Fatalf("seed %d: %s is said to be lacking, and all find a place", seed, lack)
 			}
 			if lack != "" {
@@ -255,4 +253,53 @@ func TestStuckPodsAreHeardOf(t *testing.T) {
 			t.Errorf("%d: %d may take room", i, unsteady)
 		}
 	}
+}
+
+// TestRefitIsSurvival checks that where Refit finds places for all after the room in clusters has changed, a new evaluation does too, in 2,000 random fleets.
+func TestRefitIsSurvival(t *testing.T) {
+	refitted, moved, survived := 0, 0, 0
+	for seed := range int64(2000) {
+		f := newFleet(seed)
+		kept := asFleet(&f.Input)
+		for _, spec := range f.losses() {
+			lost, _ := Lost(f.Clusters, spec)
+			loss := kept.Lose(lost, f.Now)
+			if len(loss.Objects) == 0 || nowhere(&loss) > 0 || len(loss.Unknown) > 0 {
+				continue
+			}
+			for fits := true; fits && !f.one(4); {
+				for i := range f.Clusters {
+					if f.one(3) {
+						f.Clusters[i] = f.Clusters[i].DeepCopy()
+						f.room(i)
+					}
+				}
+				kept.SetWorld(f.Clusters, f.Policies)
+				want, was := kept.Lose(lost, f.Now), fmt.Sprint(loss.Room.gets)
+				if nowhere(&want) == 0 {
+					survived++
+				}
+				if fits = kept.Refit(loss.Room, f.Now); !fits {
+					break
+				}
+				if refitted++; fmt.Sprint(loss.Room.gets) != was {
+					moved++
+				}
+				if n := nowhere(&want); n > 0 {
+					t.Fatalf("seed %d: all have places, and by an evaluation %d replicas have none", seed, n)
+				}
+			}
+		}
+	}
+	if t.Logf("%d refitted, %d of them with other places; an evaluation finds %d survived", refitted, moved, survived); refitted < 1000 || moved < 200 || survived > 2*refitted {
+		t.Error("these fleets show too little")
+	}
+}
+
+// nowhere returns how many replicas would fit nowhere.
+func nowhere(l *Loss) (n int64) {
+	for _, o := range l.Objects {
+		n += o.Unschedulable
+	}
+	return n
 }

@@ -30,7 +30,7 @@ type Loss struct {
 	LookAgain time.Duration
 	// Decided is how many objects were decided for this.
 	Decided int
-	// Room is what would be left, for Holds and Short.
+	// Room is what would be left, for Holds, Short and Refit.
 	Room *Room
 }
 
@@ -55,19 +55,21 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	objects := f.affectedBy(lost)
 	decisions := scheduler.DecideAndTake(objects, w, now)
 	l := Loss{Clusters: lost, Held: failoverplan.WhySuspended(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
-	gains, movable := map[string]bool{}, []string(nil)
+	gains, movable, gets := map[string]bool{}, []string(nil), map[string][]share{}
 	for _, i := range scheduler.Order(objects, w) {
 		o, d := &objects[i], &decisions[i]
 		if d.LookAgain > 0 && (l.LookAgain == 0 || d.LookAgain < l.LookAgain) {
 			l.LookAgain = d.LookAgain
 		}
+		key := keyOf(o.Kind, o.Namespace, o.Name)
+		addShares(gets, key, o, d)
 		if !isIn(o, lost) || o.Finished {
 			continue
 		}
 		one := objectLoss(o, d, w, lost)
 		l.Objects = append(l.Objects, one)
 		if one.Kept == 0 && !one.Pinned && askedReplicas(d) == o.Replicas {
-			movable = append(movable, keyOf(o.Kind, o.Namespace, o.Name))
+			movable = append(movable, key)
 		}
 		for name, n := range d.Placement.Clusters {
 			gains[name] = gains[name] || n > o.At(name)
@@ -80,7 +82,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: roomTaken(then, &before, w), movable: movable}
+	l.Room = &Room{world: w, lost: lost, taken: roomTaken(then, &before, w), movable: movable, gets: gets, rules: f.rules}
 	return l
 }
 

@@ -20,6 +20,25 @@ type Room struct {
 	taken map[string]Amounts
 	// movable are the keys of the objects that would be placed elsewhere completely.
 	movable []string
+	// gets is what each cluster would get, in the order of placement.
+	gets map[string][]share
+	// rules are those of the fleet at the evaluation.
+	rules int
+}
+
+// share is a number of an object's replicas, by its key.
+type share struct {
+	key      string
+	replicas int64
+}
+
+// addShares adds what a decision adds of an object to clusters.
+func addShares(gets map[string][]share, key string, o *scheduler.Object, d *scheduler.Decision) {
+	for name, n := range d.Placement.Clusters {
+		if more := n - o.At(name); more > 0 {
+			gets[name] = append(gets[name], share{key, more})
+		}
+	}
 }
 
 // Amounts are by resource: thousandths of a cpu, whole units of all else.
@@ -80,6 +99,79 @@ func (r *Room) Short(cluster string, free Amounts) bool {
 		}
 	}
 	return false
+}
+
+// refitShare is the inverse share of the objects that a loss moves of which Refit decides at most so many: with more, an evaluation is worth its cost.
+const refitShare = 10
+
+// Refit counts room as the clusters report it now, and finds other places for what no longer fits where the loss would have put it. It reports whether all
+// have a place. If not, or if more than room has changed since, only a new evaluation can tell, and the Room is of no use any more. The cost is that of
+// deciding the objects that no longer fit.
+func (f *Fleet) Refit(r *Room, now time.Time) bool {
+	if r.rules != f.rules {
+		return false
+	}
+	homeless, counted := map[string]bool{}, map[string]*v1beta1.Cluster{}
+	for _, c := range f.clusters {
+		if r.loses(c.Name) || !r.world.Recount(c) {
+			continue
+		}
+		counted[c.Name] = c
+		for _, key := range slices.Concat(f.takeAgain(r, c.Name), stuckIn([]*v1beta1.Cluster{c})) {
+			if f.objects[key] != nil {
+				homeless[key] = true
+			}
+		}
+	}
+	if len(homeless) > 1+len(r.movable)/refitShare {
+		return false
+	}
+	for _, key := range slices.Sorted(maps.Keys(homeless)) {
+		o := f.objects[key]
+		d := scheduler.Decide(*o, r.world, now)
+		if isIn(o, r.lost) {
+			if l := objectLoss(o, &d, r.world, r.lost); l.Unschedulable > 0 || l.Pinned {
+				return false
+			}
+		}
+		r.world.Take(o, &d)
+		addShares(r.gets, key, o, &d)
+		for name := range d.Placement.Clusters {
+			counted[name] = r.world.Cluster(name)
+		}
+	}
+	for name, c := range counted {
+		free := FreeIn(c)
+		if free == nil && len(r.gets[name]) > 0 {
+			return false
+		}
+		r.taken[name] = Amounts{}
+		for resource, n := range free {
+			left, _ := r.world.Ledger.Free(name, resource)
+			r.taken[name][resource] = n - left
+		}
+	}
+	return true
+}
+
+// takeAgain takes from the ledger what a cluster would get, and returns the objects of which some no longer fits.
+func (f *Fleet) takeAgain(r *Room, cluster string) (homeless []string) {
+	fit := r.gets[cluster][:0]
+	for _, s := range r.gets[cluster] {
+		o := f.objects[s.key]
+		if o == nil || !isIn(o, r.lost) && !f.unsteady[s.key] {
+			continue // nothing of it is lost any more
+		}
+		demand := r.world.Ledger.Demand(o.Requests())
+		if room, limited := r.world.Ledger.Room(cluster, demand); limited && room < s.replicas {
+			homeless = append(homeless, s.key)
+			continue
+		}
+		r.world.Ledger.Take(cluster, demand, s.replicas)
+		fit = append(fit, s)
+	}
+	r.gets[cluster] = fit
+	return homeless
 }
 
 // Lacks returns a resource of which the other clusters together have too little whatever is decided: what a loss would
