@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
+	"federation/apiserver/apis/phrase"
 	servicednsplan "federation/controllers/servicedns/plan"
 	"federation/dnsprovider"
 )
@@ -134,7 +135,7 @@ func TestAClusterSaysWhatIsWrong(t *testing.T) {
 			pending += p.Copies
 		}
 		if pending > 0 {
-			says = append(says, fmt.Sprintf("%d copies", pending), "approve-deletions a")
+			says = append(says, phrase.Count(int64(pending), "deletion"), "approve-deletions a")
 		}
 		switch r.IntN(5) {
 		case 0:

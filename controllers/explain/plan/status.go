@@ -158,7 +158,7 @@ func pendingDeletions(c *v1beta1.Cluster) string {
 	if copies == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d copies whose objects are not known are not deleted: kubectl federation approve-deletions %s --dry-run", copies, c.Name)
+	return fmt.Sprintf("%s for approval, of copies whose objects are not known: kubectl federation approve-deletions %s --dry-run", phrase.Subject(copies, "deletion", "waits", "wait"), c.Name)
 }
 
 // drainWaits returns what the drain of a cluster, or its undoing, waits for; "" if for nothing, or time alone.
