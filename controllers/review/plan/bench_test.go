@@ -109,3 +109,34 @@ func cpu(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkRefit compares the evaluation of a loss with a refit after every cluster has reported anew, and one that would get replicas has lost most of its room.
+func BenchmarkRefit(b *testing.B) {
+	in := large(b, 100)
+	f := asFleet(&in)
+	for name, spec := range map[string]v1beta1.FailoverReviewSpec{"zone": {Zones: []string{"r3/z3"}}, "region": {Regions: []string{"r3"}}} {
+		lost, _ := Lost(in.Clusters, spec)
+		var loss Loss
+		b.Run(name+"/evaluate", func(b *testing.B) {
+			measured(b, func() { loss = f.Lose(lost, in.Now) })
+		})
+		b.Run(name+"/refit", func(b *testing.B) {
+			full, spent := loss.Room.Gets()[0], time.Duration(0)
+			for i := range b.N {
+				clusters := asRead(in.Clusters)
+				for _, c := range clusters {
+					if c.Name == full {
+						c.Status.Capacity.Free[i%2].Nodes = 1
+					}
+				}
+				f.SetWorld(clusters, in.Policies)
+				before := cpu(b)
+				if !f.Refit(loss.Room, in.Now) {
+					b.Fatal("not all have places")
+				}
+				spent += cpu(b) - before
+			}
+			b.ReportMetric(float64(spent.Microseconds())/float64(b.N)/1000, "cpu-ms/op")
+		})
+	}
+}
