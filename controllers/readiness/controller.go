@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -77,6 +78,7 @@ type Controller struct {
 	domains  map[string]*domain
 	stored   map[string]decoded // our own objects, by name
 	rest     time.Time          // no evaluation before
+	refits   time.Time          // no refit before
 	gathers  time.Time          // no intake before
 	// unchecked has the objects that may need more room than the last evaluations gave them, as they were before they grew.
 	unchecked map[key]growth
@@ -204,6 +206,7 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Du
 		}
 		c.gathers = time.Now().Add(plan.Gather(took + c.checkGrowth(now)))
 	}
+	sooner(c.refitNext(now))
 	if left := c.rest.Sub(now); left > 0 {
 		sooner(left)
 	} else {
@@ -251,26 +254,55 @@ func (c *Controller) pendingChanges(now time.Time) (left time.Duration, changed 
 	return at.Sub(now), changed
 }
 
-// evaluateNext evaluates the domain whose turn it is, unless only room is in doubt and what would move still has places. It returns when the next one is
-// due; 0 means none.
+// refitNext settles the oldest doubt about nothing but room, if what would move still has places; if not, an evaluation tells. It does not wait until an
+// evaluation is paid for, but the next one waits for what it has cost. It returns when to refit again; 0 means when there is such a doubt.
+func (c *Controller) refitNext(now time.Time) time.Duration {
+	var d *domain
+	for _, one := range c.domains {
+		if one.awaitsRefit() && (d == nil || cmp.Or(one.Doubtful.Compare(d.Doubtful), cmp.Compare(one.Name, d.Name)) < 0) {
+			d = one
+		}
+	}
+	if d == nil {
+		return 0
+	}
+	if left := c.refits.Sub(now); left > 0 {
+		return left
+	}
+	fits := false
+	pause := plan.Rest(c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) }))
+	if fits {
+		d.Settle()
+		c.setStatus(d, d.evaluated)
+		refits.WithLabelValues().Inc()
+	} else {
+		d.OnlyRoom = false
+	}
+	c.refits = time.Now().Add(pause)
+	c.rest = laterOf(c.rest, time.Now()).Add(pause)
+	return max(time.Millisecond, pause) // others may be in doubt
+}
+
+// awaitsRefit reports whether only room is in doubt, and whatever would move had a place.
+func (d *domain) awaitsRefit() bool {
+	return d.OnlyRoom && plan.Verdict(&d.evaluated).Status == metav1.ConditionTrue
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
 func (c *Controller) evaluateNext(now time.Time) (next time.Duration) {
 	names, standings := c.standings(now)
 	i, wait := plan.Next(standings, now)
 	if i < 0 {
 		return wait
 	}
-	d, fits, took := c.domains[names[i]], false, time.Duration(0)
-	if d.OnlyRoom && plan.Verdict(&d.evaluated).Status == metav1.ConditionTrue {
-		took = c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) })
-	}
-	if fits {
-		d.Settle()
-		c.setStatus(d, d.evaluated)
-		refits.WithLabelValues().Inc()
-	} else {
-		took += c.evaluate(d, now)
-	}
-	c.rest = time.Now().Add(plan.Rest(took))
+	c.rest = time.Now().Add(plan.Rest(c.evaluate(c.domains[names[i]], now)))
 	return max(time.Millisecond, time.Until(c.rest)) // the others may be due
 }
 

@@ -249,6 +249,34 @@ func TestRoomThatShrinksIsRefitted(t *testing.T) {
 	})
 }
 
+// TestNotSurvivableIsNotInDoubt: less room, or a larger object, does not change what is said of a zone that would not survive, so it does not go before others.
+func TestNotSurvivableIsNotInDoubt(t *testing.T) {
+	keeps(t, 10, 4*time.Second, func(k *kept) {
+		k.update(deployments, deployment(3, 5000))
+		time.Sleep(2 * time.Hour)
+		if v := k.verdict(3); v.Status != metav1.ConditionFalse {
+			t.Fatalf("zone 3 at first: %+v", v)
+		}
+		for i := 4; i < 10; i++ {
+			k.update(v1beta1.ClustersResource, asObject(t, "Cluster", zoned(i, 0)))
+		}
+		k.update(deployments, deployment(3, 6000))
+		time.Sleep(20 * time.Second)
+		doubtful := 0
+		for name, d := range k.domains {
+			if !d.Doubtful.IsZero() {
+				doubtful++
+				if name == "zone.r.z03" {
+					t.Errorf("%s is in doubt", name)
+				}
+			}
+		}
+		if doubtful < 5 {
+			t.Errorf("%d zones are in doubt, want most of 10", doubtful)
+		}
+	})
+}
+
 // TestWhatGrewMostIsCheckedFirst checks that many small changes, each dear to check, do not hide the one that no other cluster has room for.
 func TestWhatGrewMostIsCheckedFirst(t *testing.T) {
 	keeps(t, 40, 4*time.Second, func(k *kept) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,9 +96,11 @@ func (c *Controller) roomChanged(cluster string, now time.Time) {
 		v := plan.Verdict(&d.status)
 		switch {
 		case d.room == nil:
+		case v.Status == metav1.ConditionFalse: // there may be room now, and less room does not change what is said
+			d.Urgency = max(d.Urgency, plan.Changed)
 		case d.room.Short(cluster, c.free[cluster]):
 			d.DoubtRoom(now)
-		case v.Status != "True": // there may be room now
+		case v.Status == metav1.ConditionUnknown:
 			d.Urgency = max(d.Urgency, plan.Changed)
 		default:
 			d.Urgency = max(d.Urgency, plan.Stale)
@@ -109,7 +112,7 @@ func (c *Controller) roomChanged(cluster string, now time.Time) {
 // each has its turn.
 func (c *Controller) markLackingRoom(now time.Time) {
 	for _, d := range c.domains {
-		if d.Doubtful.IsZero() || d.room == nil || plan.Verdict(&d.status).Status == "False" {
+		if d.Doubtful.IsZero() || d.room == nil || plan.Verdict(&d.status).Status == metav1.ConditionFalse {
 			continue
 		}
 		if of := c.fleet.Lacks(d.room, c.free); of != "" {
@@ -203,7 +206,7 @@ func (c *Controller) checkObject(k key, now time.Time) {
 	}
 	asksMore := before.was == nil || !scheduler.AsksNoMore(o, before.was)
 	for _, d := range c.domains {
-		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) {
+		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) || plan.Verdict(&d.status).Status == metav1.ConditionFalse {
 			continue
 		}
 		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !d.room.Holds(o, now) {

@@ -23,8 +23,8 @@ import (
 // FieldManager owns the status of FailoverReadinesses, except the last drill.
 const FieldManager = "federation-readiness"
 
-// standings returns the domains, the smallest first because they cost least. An evaluation that expires counts as stale
-// afterwards.
+// standings returns the domains, the smallest first because they cost least. An evaluation that expires counts as changed afterwards; one that awaits a
+// refit is not due.
 func (c *Controller) standings(now time.Time) (names []string, all []plan.Standing) {
 	names = slices.SortedFunc(maps.Keys(c.domains), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(c.domains[a].Clusters), len(c.domains[b].Clusters)), cmp.Compare(a, b))
@@ -34,7 +34,11 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 		if !d.again.IsZero() && !now.Before(d.again) {
 			d.Urgency, d.again = max(d.Urgency, plan.Changed), time.Time{}
 		}
-		all = append(all, d.Standing)
+		is := d.Standing
+		if d.awaitsRefit() {
+			is.Urgency = plan.None
+		}
+		all = append(all, is)
 	}
 	return names, all
 }

@@ -81,10 +81,13 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	evaluations.Store(0)
 	decided.Store(0)
 	refits := counted(refitsTotal)
+	sampling, stop := context.WithCancel(ctx)
+	unknown := w.sampleUnknown(sampling)
 	both := measured(func() { w.change(ctx, changes, busy) })
+	stop()
 	n := evaluations.Load()
-	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each, and %.0f refits; %d writes of %d statuses; at the end %d are not known\n",
-		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), counted(refitsTotal)-refits, w.writes.Load()-writes, domains, w.unknown())
+	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each, and %.0f refits; %d writes of %d statuses; %.1f of them are not known on average\n",
+		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), counted(refitsTotal)-refits, w.writes.Load()-writes, domains, <-unknown)
 	w.measureAnswers(ctx, changes)
 	w.settle(wait)
 	writes = w.writes.Load()

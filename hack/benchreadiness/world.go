@@ -283,6 +283,20 @@ func (w *world) unknown() (n int) {
 	return n
 }
 
+// sampleUnknown counts the unknown each second until ctx is done, and then sends their average.
+func (w *world) sampleUnknown(ctx context.Context) <-chan float64 {
+	out := make(chan float64, 1)
+	go func() {
+		sum, n := 0, 0
+		for tick := time.Tick(time.Second); ctx.Err() == nil; n++ {
+			sum += w.unknown()
+			<-tick
+		}
+		out <- float64(sum) / float64(max(n, 1))
+	}()
+	return out
+}
+
 // survivable is the first zone that is said to be.
 func (w *world) survivable() string {
 	for _, u := range w.api.List(v1beta1.ReadinessResource, nil) {
