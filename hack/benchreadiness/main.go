@@ -33,15 +33,16 @@ func main() {
 	first := flag.Duration("first", time.Hour, "how long to wait at most until all zones and regions have been evaluated")
 	hurry := flag.Bool("hurry", false, "evaluate all zones without a pause the first time, which is then no measurement")
 	quiet := flag.Duration("quiet", 2*time.Minute, "how long nothing changes after that")
+	answers := flag.Bool("answers", true, "measure how soon a zone is said not to be survivable any more")
 	flag.Parse()
 	klog.SetLogger(klog.Background().V(9))
-	if err := run(*clusters, *objects, *choose, *changes, *busy, *first, *quiet, *hurry); err != nil {
+	if err := run(*clusters, *objects, *choose, *changes, *busy, *first, *quiet, *hurry, *answers); err != nil {
 		fmt.Fprintln(os.Stderr, "benchreadiness:", err)
 		os.Exit(1)
 	}
 }
 
-func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration, hurry bool) error {
+func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration, hurry, answers bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := newWorld(clusters, objects, choose)
@@ -88,8 +89,10 @@ func run(clusters, objects, choose, changes int, busy, wait, quiet time.Duration
 	n := evaluations.Load()
 	fmt.Printf("%d changes a second for %s: %.1f %% of a core, %.1f %% without the controller; %d evaluations, of %d objects each, and %.0f refits; %d writes of %d statuses; %.1f of them are not known on average\n",
 		changes, busy, 100*both.share(), 100*alone.share(), n, decided.Load()/max(n, 1), counted(refitsTotal)-refits, w.writes.Load()-writes, domains, <-unknown)
-	w.measureAnswers(ctx, changes)
-	w.settle(wait)
+	if answers {
+		w.measureAnswers(ctx, changes)
+	}
+	settle(wait)
 	writes = w.writes.Load()
 	still := measured(func() { time.Sleep(quiet) })
 	fmt.Printf("nothing changes for %s: %d writes, %.2f %% of a core\n", quiet, w.writes.Load()-writes, 100*still.share())
@@ -124,18 +127,17 @@ func (w *world) measureAnswer(to string, do func(zone string)) {
 	fmt.Printf("a zone made unsurvivable by %s: no longer said to be survivable after %s, said not to be after %s\n", to, doubted, denied)
 }
 
-// settle waits until nothing is written any more, or as long as it may.
-func (w *world) settle(wait time.Duration) {
-	time.Sleep(2 * time.Minute)                                // what was changed is said
-	for end := time.Now().Add(wait); time.Now().Before(end); { // a sweep of all
-		was := w.writes.Load()
-		if time.Sleep(90 * time.Second); was == w.writes.Load() {
+// settle waits until nothing has been evaluated for five minutes, or as long as it may: the pause after the evaluation of a region is two.
+func settle(wait time.Duration) {
+	for end := time.Now().Add(wait); time.Now().Before(end); {
+		was := counted(evaluationsTotal)
+		if time.Sleep(5 * time.Minute); was == counted(evaluationsTotal) {
 			break
 		}
 	}
 }
 
-const refitsTotal = "federation_readiness_refits_total"
+const evaluationsTotal, refitsTotal = "federation_readiness_evaluations_total", "federation_readiness_refits_total"
 
 // counted returns the value of a counter without labels.
 func counted(name string) (n float64) {
