@@ -186,10 +186,10 @@ func (w *World) Cluster(name string) *v1beta1.Cluster {
 }
 
 // Recount counts the room in a cluster as it reports it now. Only its room may differ from before. It returns false if this is the report that counts
-// already.
+// already, or the cluster is unknown.
 func (w *World) Recount(c *v1beta1.Cluster) bool {
-	i := w.index[c.Name]
-	if w.Clusters[i] == c {
+	i, known := w.index[c.Name]
+	if !known || w.Clusters[i] == c {
 		return false
 	}
 	for _, u := range unschedulable(w.Clusters[i]) {

@@ -78,8 +78,9 @@ type Controller struct {
 	domains  map[string]*domain
 	stored   map[string]decoded // our own objects, by name
 	rest     time.Time          // no evaluation before
-	refits   time.Time          // no refit before
-	gathers  time.Time          // no intake before
+	// refitAfter is when it may refit again.
+	refitAfter time.Time
+	gathers    time.Time // no intake before
 	// unchecked has the objects that may need more room than the last evaluations gave them, as they were before they grew.
 	unchecked map[key]growth
 }
@@ -254,45 +255,37 @@ func (c *Controller) pendingChanges(now time.Time) (left time.Duration, changed 
 	return at.Sub(now), changed
 }
 
-// refitNext settles the oldest doubt about nothing but room, if what would move still has places; if not, an evaluation tells. It does not wait until an
-// evaluation is paid for, but the next one waits for what it has cost. It returns when to refit again; 0 means when there is such a doubt.
+// refitNext settles the oldest doubt about nothing but room, if what would move still has places; if not, an evaluation tells. It has a share of a core of
+// its own, so it does not wait until an evaluation is paid for. It returns when to refit again; 0 means when a doubt arises.
 func (c *Controller) refitNext(now time.Time) time.Duration {
 	var d *domain
 	for _, one := range c.domains {
-		if one.awaitsRefit() && (d == nil || cmp.Or(one.Doubtful.Compare(d.Doubtful), cmp.Compare(one.Name, d.Name)) < 0) {
+		if one.awaitsRefit(now) && (d == nil || cmp.Or(one.Doubtful.Compare(d.Doubtful), cmp.Compare(one.Name, d.Name)) < 0) {
 			d = one
 		}
 	}
 	if d == nil {
 		return 0
 	}
-	if left := c.refits.Sub(now); left > 0 {
+	if left := c.refitAfter.Sub(now); left > 0 {
 		return left
 	}
 	fits := false
-	pause := plan.Rest(c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) }))
+	pause := plan.RestRefit(c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) }))
 	if fits {
 		d.Settle()
-		c.setStatus(d, d.evaluated)
+		c.setStatus(d, plan.Settled(&d.evaluated, &d.status, now))
 		refits.WithLabelValues().Inc()
 	} else {
 		d.OnlyRoom = false
 	}
-	c.refits = time.Now().Add(pause)
-	c.rest = laterOf(c.rest, time.Now()).Add(pause)
+	c.refitAfter = time.Now().Add(pause)
 	return max(time.Millisecond, pause) // others may be in doubt
 }
 
 // awaitsRefit reports whether only room is in doubt, and whatever would move had a place.
-func (d *domain) awaitsRefit() bool {
-	return d.OnlyRoom && plan.Verdict(&d.evaluated).Status == metav1.ConditionTrue
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+func (d *domain) awaitsRefit(now time.Time) bool {
+	return d.OnlyRoom && plan.Verdict(&d.evaluated).Status == metav1.ConditionTrue && (d.again.IsZero() || now.Before(d.again))
 }
 
 // evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.

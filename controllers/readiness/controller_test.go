@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/metrics/testutil"
 
 	"federation/apiserver/apis/federation/v1beta1"
 	failoverplan "federation/controllers/failover/plan"
@@ -216,22 +217,19 @@ func TestAMassLossOfNodesIsToldInTime(t *testing.T) {
 	}
 }
 
-// TestRoomThatShrinksIsRefitted: where a cluster has become too full for what losses would give it, and others have room, all zones stay survivable and
-// none is evaluated for it at once.
+// TestRoomThatShrinksIsRefitted: where a cluster has become too full for what losses would give it, and others have room, all zones stay survivable, and are
+// evaluated in their turn.
 func TestRoomThatShrinksIsRefitted(t *testing.T) {
-	keeps(t, 40, 20*time.Millisecond, func(k *kept) {
+	keeps(t, 40, 5*time.Millisecond, func(k *kept) {
 		time.Sleep(10 * time.Minute)
 		k.evaluations()
+		before := refitted(t)
 		full := k.domains["zone.r.z03"].room.Gets()[0]
 		var i int
 		if _, err := fmt.Sscanf(full, "c%d", &i); err != nil {
 			t.Fatal(err)
 		}
 		k.update(v1beta1.ClustersResource, asObject(t, "Cluster", zoned(i, 0)))
-		time.Sleep(25 * time.Second) // of 40 evaluations
-		if all := k.evaluations(); len(all) > 0 {
-			t.Errorf("%v are evaluated before the doubts are settled", all)
-		}
 		for range 300 {
 			time.Sleep(time.Second)
 			for i := range 40 {
@@ -240,11 +238,54 @@ func TestRoomThatShrinksIsRefitted(t *testing.T) {
 				}
 			}
 		}
+		if n := refitted(t) - before; n < 30 {
+			t.Errorf("%v zones are refitted, want nearly all of 40", n)
+		}
 		if all := slices.Compact(k.evaluations()); len(all) != 40 {
 			t.Errorf("%d zones are evaluated in their turn, want 40", len(all))
 		}
 		if slices.Contains(k.domains["zone.r.z03"].room.Gets(), full) {
 			t.Errorf("%s has no node, and would get replicas", full)
+		}
+	})
+}
+
+func refitted(t *testing.T) float64 {
+	n, err := testutil.GetCounterMetricValue(refits.WithLabelValues())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestAClusterThatReportsOftenStarvesNobody: one that is full, and says so each 15 s, has zones refitted all the time, and all are evaluated nevertheless.
+func TestAClusterThatReportsOftenStarvesNobody(t *testing.T) {
+	keeps(t, 40, 50*time.Millisecond, func(k *kept) {
+		time.Sleep(30 * time.Minute)
+		var full int
+		if _, err := fmt.Sscanf(k.domains["zone.r.z20"].room.Gets()[0], "c%d", &full); err != nil {
+			t.Fatal(err)
+		}
+		k.evaluations()
+		for i := range 240 {
+			c := zoned(full, 1)
+			c.Status.Capacity.Free[0].Free["cpu"] = *resource.NewQuantity(1, resource.DecimalSI)
+			c.Status.Capacity.ObservedAt = metav1.NewTime(time.Now())
+			k.update(v1beta1.ClustersResource, asObject(t, "Cluster", c))
+			if i == 20 { // each has room, and both have none
+				for n := range 2 {
+					u := deployment(20, 900)
+					u.SetName(fmt.Sprint("more", n))
+					k.create(deployments, u)
+				}
+			}
+			time.Sleep(15 * time.Second)
+			if v := k.verdict(20); i == 60 && v.Status == metav1.ConditionTrue {
+				t.Errorf("ten minutes later: %+v", v)
+			}
+		}
+		if all := slices.Compact(k.evaluations()); len(all) != 40 {
+			t.Errorf("%d zones are evaluated in an hour, want 40", len(all))
 		}
 	})
 }

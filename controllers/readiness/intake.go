@@ -83,7 +83,7 @@ func (c *Controller) updateDomains(clusters []*v1beta1.Cluster) {
 			c.domains[one.Name] = d
 		}
 		if !slices.Equal(d.Clusters, one.Clusters) {
-			d.Urgency = plan.Changed
+			d.Urgency, d.OnlyRoom = plan.Changed, false
 		}
 		d.Domain = one
 	}
@@ -93,7 +93,7 @@ func (c *Controller) updateDomains(clusters []*v1beta1.Cluster) {
 // roomChanged marks the domains whose loss is affected by the changed room in a cluster.
 func (c *Controller) roomChanged(cluster string, now time.Time) {
 	for _, d := range c.domains {
-		v := plan.Verdict(&d.status)
+		v := plan.Verdict(&d.evaluated)
 		switch {
 		case d.room == nil:
 		case v.Status == metav1.ConditionFalse: // there may be room now, and less room does not change what is said
@@ -206,7 +206,7 @@ func (c *Controller) checkObject(k key, now time.Time) {
 	}
 	asksMore := before.was == nil || !scheduler.AsksNoMore(o, before.was)
 	for _, d := range c.domains {
-		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) || plan.Verdict(&d.status).Status == metav1.ConditionFalse {
+		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) || plan.Verdict(&d.evaluated).Status == metav1.ConditionFalse {
 			continue
 		}
 		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !d.room.Holds(o, now) {

@@ -35,7 +35,7 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 			d.Urgency, d.again = max(d.Urgency, plan.Changed), time.Time{}
 		}
 		is := d.Standing
-		if d.awaitsRefit() {
+		if d.awaitsRefit(now) {
 			is.Urgency = plan.None
 		}
 		all = append(all, is)

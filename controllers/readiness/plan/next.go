@@ -35,9 +35,9 @@ const (
 	WriteEvery = time.Minute
 	// gathers is how long changes wait at most until they are taken in: what they put in doubt is reported within a minute.
 	gathers = 8 * time.Second
-	// evaluating and takingIn are the inverse shares of a core for evaluation and intake. With what else there is to do, they come to a tenth at
-	// 1,000 clusters.
-	evaluating, takingIn = 20, 35
+	// evaluating, refitting and takingIn are the inverse shares of a core for evaluations, refits and intake at most. With what else there is to do, they
+	// come to a tenth at 1,000 clusters.
+	evaluating, refitting, takingIn = 22, 50, 35
 )
 
 // Standing is the evaluation state of a domain.
@@ -143,6 +143,9 @@ func boolCompare(a, b bool) int {
 
 // Rest returns the pause after an evaluation that took so much CPU time.
 func Rest(took time.Duration) time.Duration { return (evaluating - 1) * took }
+
+// RestRefit returns the pause after a refit that took so much CPU time.
+func RestRefit(took time.Duration) time.Duration { return (refitting - 1) * took }
 
 // Gather returns the pause after an intake that took so much CPU time.
 func Gather(took time.Duration) time.Duration { return min((takingIn-1)*took, gathers) }

@@ -99,6 +99,16 @@ func Doubted(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.Fai
 	return s
 }
 
+// Settled returns the status of a loss whose doubt is over without an evaluation: as it was last evaluated.
+func Settled(evaluated, before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
+	s := *evaluated.DeepCopy()
+	v := Verdict(evaluated)
+	v.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	s.Conditions = slices.Clone(before.Conditions)
+	meta.SetStatusCondition(&s.Conditions, v) // which keeps the time where the status stays
+	return s
+}
+
 func provisionalStatus(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := *before.DeepCopy()
 	s.EvaluatedAt = new(metav1.NewTime(now.Truncate(time.Second)))

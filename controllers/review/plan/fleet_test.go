@@ -178,6 +178,11 @@ func TestRoomThatIsLeft(t *testing.T) {
 	if got := room.Gets(); !slices.Equal(got, []string{"east-b", "west-a"}) {
 		t.Errorf("gets replicas: %v", got)
 	}
+	for free, want := range map[int64]bool{20: false, 11: false, 10: true, 4: true} {
+		if got := room.Short("east-b", FreeIn(member("east-b", "east/b", free))); got != want {
+			t.Errorf("10 are to go to east-b, which has room for %d: short %v", free, got)
+		}
+	}
 	for n, want := range map[string]bool{`{"east-a":2}`: true, `{"east-a":3}`: false, `{"west-a":9}`: true} {
 		o, err := scheduler.Read(replicas("other", n, nil))
 		if err != nil {
@@ -185,11 +190,6 @@ func TestRoomThatIsLeft(t *testing.T) {
 		}
 		if got := room.Holds(&o, in.Now); got != want {
 			t.Errorf("room for %s: %v", n, got)
-		}
-	}
-	for free, want := range map[int64]bool{20: false, 11: false, 10: true, 4: true} {
-		if got := room.Short("east-b", FreeIn(member("east-b", "east/b", free))); got != want {
-			t.Errorf("10 are to go to east-b, which has room for %d: short %v", free, got)
 		}
 	}
 }
@@ -302,4 +302,31 @@ func nowhere(l *Loss) (n int64) {
 		n += o.Unschedulable
 	}
 	return n
+}
+
+// TestRefitCountsWhatHasGrown: an object that was checked has taken its room, and one that names a cluster that has left harms nobody.
+func TestRefitCountsWhatHasGrown(t *testing.T) {
+	gone := replicas("db", `{"gone":1,"west-a":1}`, nil)
+	gone.SetKind("StatefulSet")
+	gone.Object["spec"].(map[string]any)["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "d"}}}
+	for added, want := range map[string]bool{`{"east-a":20}`: false, `{"west-a":20}`: true} {
+		in := input(t, three(42), replicas("web", `{"east-a":20}`, nil), gone)
+		f := asFleet(&in)
+		room := f.Lose([]string{"east-a"}, in.Now).Room
+		o, err := scheduler.Read(replicas("new", added, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Set(o)
+		if !room.Holds(&o, in.Now) {
+			t.Fatal("there is no room before")
+		}
+		fuller := asRead(in.Clusters)
+		fuller[1], fuller[2] = member("east-b", "east/b", 12), member("west-a", "west/a", 12)
+		fuller[2].Status.Capacity.Unschedulable = []v1beta1.UnschedulablePods{{Kind: "StatefulSet", Namespace: "default", Name: "db", Pods: 1}}
+		f.SetWorld(fuller, in.Policies)
+		if got := f.Refit(room, in.Now); got != want {
+			t.Errorf("new at %s: refitted %v, and an evaluation finds %d without a place", added, got, nowhere(new(f.Lose([]string{"east-a"}, in.Now))))
+		}
+	}
 }

@@ -75,14 +75,46 @@ func roomTaken(clusters []*v1beta1.Cluster, before, after *scheduler.World) map[
 }
 
 // Holds reports whether an object, as it is now, would fit into the room that the loss left, beside all that was placed
-// then. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
+// then, and takes that room. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
 func (r *Room) Holds(o *scheduler.Object, now time.Time) bool {
 	if o.Current == nil || o.Finished || !isIn(o, r.lost) {
 		return true
 	}
+	return r.place(keyOf(o.Kind, o.Namespace, o.Name), o, now)
+}
+
+// place decides an object against what is left, and takes that. It returns false if not all of it has a place.
+func (r *Room) place(key string, o *scheduler.Object, now time.Time) bool {
 	d := scheduler.Decide(*o, r.world, now)
-	l := objectLoss(o, &d, r.world, r.lost)
-	return l.Unschedulable == 0 && !l.Pinned
+	if isIn(o, r.lost) {
+		if l := objectLoss(o, &d, r.world, r.lost); l.Unschedulable > 0 || l.Pinned {
+			return false
+		}
+	}
+	r.world.Take(o, &d)
+	addShares(r.gets, key, o, &d)
+	for name := range d.Placement.Clusters {
+		r.countTaken(name)
+	}
+	return true
+}
+
+// countTaken counts what a cluster would get.
+func (r *Room) countTaken(cluster string) {
+	delete(r.taken, cluster)
+	c := r.world.Cluster(cluster)
+	if c == nil {
+		return // it has left
+	}
+	for resource, n := range FreeIn(c) {
+		left, _ := r.world.Ledger.Free(cluster, resource)
+		if n > left {
+			if r.taken[cluster] == nil {
+				r.taken[cluster] = Amounts{}
+			}
+			r.taken[cluster][resource] = n - left
+		}
+	}
 }
 
 func (r *Room) loses(cluster string) bool {
@@ -111,47 +143,57 @@ func (f *Fleet) Refit(r *Room, now time.Time) bool {
 	if r.rules != f.rules {
 		return false
 	}
-	homeless, counted := map[string]bool{}, map[string]*v1beta1.Cluster{}
+	homeless := map[string]bool{}
 	for _, c := range f.clusters {
-		if r.loses(c.Name) || !r.world.Recount(c) {
+		was := r.world.Cluster(c.Name)
+		stuck := newlyStuck(was, c)
+		if r.loses(c.Name) {
+			if len(stuck) > 0 {
+				return false // the evaluation counted what was stuck there then
+			}
 			continue
 		}
-		counted[c.Name] = c
-		for _, key := range slices.Concat(f.takeAgain(r, c.Name), stuckIn([]*v1beta1.Cluster{c})) {
+		if c.Status.Capacity == nil && len(r.gets[c.Name]) > 0 {
+			return false
+		}
+		if !r.world.Recount(c) {
+			continue
+		}
+		for _, key := range slices.Concat(f.takeAgain(r, c.Name), stuck) {
 			if f.objects[key] != nil {
 				homeless[key] = true
 			}
 		}
-	}
-	if len(homeless) > 1+len(r.movable)/refitShare {
-		return false
-	}
-	for _, key := range slices.Sorted(maps.Keys(homeless)) {
-		o := f.objects[key]
-		d := scheduler.Decide(*o, r.world, now)
-		if isIn(o, r.lost) {
-			if l := objectLoss(o, &d, r.world, r.lost); l.Unschedulable > 0 || l.Pinned {
-				return false
-			}
-		}
-		r.world.Take(o, &d)
-		addShares(r.gets, key, o, &d)
-		for name := range d.Placement.Clusters {
-			counted[name] = r.world.Cluster(name)
-		}
-	}
-	for name, c := range counted {
-		free := FreeIn(c)
-		if free == nil && len(r.gets[name]) > 0 {
+		r.countTaken(c.Name)
+		if len(homeless) > 1+len(r.movable)/refitShare {
 			return false
 		}
-		r.taken[name] = Amounts{}
-		for resource, n := range free {
-			left, _ := r.world.Ledger.Free(name, resource)
-			r.taken[name][resource] = n - left
+	}
+	for _, key := range slices.Sorted(maps.Keys(homeless)) {
+		if !r.place(key, f.objects[key], now) {
+			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(f.clusters, func(c *v1beta1.Cluster) bool { return c.Status.Capacity == nil && len(r.gets[c.Name]) > 0 })
+}
+
+// newlyStuck returns the keys of objects of which a cluster reports more unschedulable pods than before.
+func newlyStuck(was, is *v1beta1.Cluster) (keys []string) {
+	if is.Status.Capacity == nil || was == is {
+		return nil
+	}
+	before := map[string]int32{}
+	if was.Status.Capacity != nil {
+		for _, u := range was.Status.Capacity.Unschedulable {
+			before[keyOf(u.Kind, u.Namespace, u.Name)] = u.Pods
+		}
+	}
+	for _, u := range is.Status.Capacity.Unschedulable {
+		if key := keyOf(u.Kind, u.Namespace, u.Name); u.Pods > before[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // takeAgain takes from the ledger what a cluster would get, and returns the objects of which some no longer fits.
