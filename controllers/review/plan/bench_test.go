@@ -110,7 +110,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRefit compares the evaluation of a loss with a refit after every cluster has reported anew, and one that would get replicas has lost most of its room.
+// BenchmarkRefit compares the evaluation of a loss with a refit after every cluster has reported again, and one that would receive replicas has lost most of its room.
 func BenchmarkRefit(b *testing.B) {
 	in := large(b, 100)
 	f := asFleet(&in)

@@ -50,8 +50,6 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	then := withLost(f.clusters, lost, now)
 	w := scheduler.NewWorld(then, f.policies)
 	w.Terse = true
-	before := *w
-	before.Ledger = w.Ledger.Clone()
 	objects := f.affectedBy(lost)
 	decisions := scheduler.DecideAndTake(objects, w, now)
 	l := Loss{Clusters: lost, Held: failoverplan.WhySuspended(f.clusters, lost, f.settings, now), Decided: len(objects), LookAgain: f.sameEventFor(now)}
@@ -82,7 +80,10 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: roomTaken(then, &before, w), movable: movable, gets: gets, rules: f.rules}
+	l.Room = &Room{world: w, lost: lost, taken: map[string]Amounts{}, movable: movable, gets: gets, rules: f.rules}
+	for name := range gets {
+		l.Room.countTaken(name)
+	}
 	return l
 }
 

@@ -56,24 +56,6 @@ func FreeIn(c *v1beta1.Cluster) Amounts {
 	return free
 }
 
-// roomTaken returns the difference in room between two worlds.
-func roomTaken(clusters []*v1beta1.Cluster, before, after *scheduler.World) map[string]Amounts {
-	out := map[string]Amounts{}
-	for _, c := range clusters {
-		for _, r := range resources {
-			was, known := before.Ledger.Free(c.Name, r)
-			is, _ := after.Ledger.Free(c.Name, r)
-			if known && was > is {
-				if out[c.Name] == nil {
-					out[c.Name] = Amounts{}
-				}
-				out[c.Name][r] = was - is
-			}
-		}
-	}
-	return out
-}
-
 // Holds reports whether an object, as it is now, would fit into the room that the loss left, beside all that was placed
 // then, and takes that room. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
 func (r *Room) Holds(o *scheduler.Object, now time.Time) bool {
@@ -136,7 +118,7 @@ func (r *Room) Short(cluster string, free Amounts) bool {
 // refitShare is the inverse share of the objects that a loss moves of which Refit decides at most so many: with more, an evaluation is worth its cost.
 const refitShare = 10
 
-// Refit counts room as the clusters report it now, and finds other places for what no longer fits where the loss would have put it. It reports whether all
+// Refit counts room again, as the clusters report it now, and finds other places for what no longer fits where the loss would have put it. It reports whether all
 // have a place. If not, or if more than room has changed since, only a new evaluation can tell, and the Room is of no use any more. The cost is that of
 // deciding the objects that no longer fit.
 func (f *Fleet) Refit(r *Room, now time.Time) bool {
@@ -152,9 +134,6 @@ func (f *Fleet) Refit(r *Room, now time.Time) bool {
 				return false // the evaluation counted what was stuck there then
 			}
 			continue
-		}
-		if c.Status.Capacity == nil && len(r.gets[c.Name]) > 0 {
-			return false
 		}
 		if !r.world.Recount(c) {
 			continue
