@@ -110,7 +110,7 @@ type domain struct {
 	evaluated v1beta1.FailoverReadinessStatus // as last evaluated
 	room      *reviewplan.Room                // nil before the first evaluation
 	again     time.Time                       // when the evaluation expires; zero: never
-	written   time.Time                       // last write, or attempt
+	written   time.Time                       // last write, or attempt; zero: write at once
 	failed    bool                            // to write it
 }
 
@@ -306,6 +306,9 @@ func (c *Controller) evaluate(d *domain, now time.Time) time.Duration {
 	d.Standing, d.room, d.again = plan.Standing{Evaluated: now}, l.Room, time.Time{}
 	if l.LookAgain > 0 {
 		d.again = now.Add(l.LookAgain)
+	}
+	if !plan.Same(&d.status, &d.evaluated) {
+		d.written = time.Time{} // what was said meanwhile had the numbers of the evaluation before
 	}
 	d.evaluated = plan.Status(&d.status, &l, now, took)
 	c.setStatus(d, d.evaluated)

@@ -31,7 +31,7 @@ const (
 	// doubts is how long a loss may be in doubt before the status reports it. With the delay of the write it is less
 	// than a minute.
 	doubts = 45 * time.Second
-	// WriteEvery is the minimum time between two writes of a status.
+	// WriteEvery is the minimum time between two writes of a status whose verdict is still that of an evaluation.
 	WriteEvery = time.Minute
 	// gathers is how long changes wait at most until they are taken in: what they put in doubt is reported within a minute.
 	gathers = 8 * time.Second

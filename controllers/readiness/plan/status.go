@@ -87,7 +87,7 @@ func survivableCondition(s *v1beta1.FailoverReadinessStatus, l *reviewplan.Loss,
 func Lacking(before *v1beta1.FailoverReadinessStatus, of corev1.ResourceName, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := provisionalStatus(before, now)
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: v1beta1.ReadinessSurvivable, Status: metav1.ConditionFalse, Reason: v1beta1.ReadinessInsufficientCapacity, LastTransitionTime: *s.EvaluatedAt,
-		Message: fmt.Sprintf("the other clusters have lost room, and have less %s left together than what would have to move there asks for; the next evaluation counts the replicas that would fit nowhere", of)})
+		Message: fmt.Sprintf("the other clusters have lost room: what would have to move there asks for more %s than they have left together; the next evaluation counts the replicas that would fit nowhere", of)})
 	return s
 }
 
