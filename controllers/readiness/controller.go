@@ -275,9 +275,10 @@ func (c *Controller) refitNext(now time.Time) time.Duration {
 	if fits {
 		d.Settle()
 		c.setStatus(d, plan.Settled(&d.evaluated, &d.status, now))
-		refits.WithLabelValues().Inc()
+		refits.WithLabelValues(refitSurvivable).Inc()
 	} else {
 		d.OnlyRoom = false
+		refits.WithLabelValues(refitUndecided).Inc()
 	}
 	c.refitAfter = time.Now().Add(pause)
 	return max(time.Millisecond, pause) // others may be in doubt

@@ -256,7 +256,7 @@ func TestRoomThatShrinksIsRefitted(t *testing.T) {
 }
 
 func refitted(t *testing.T) float64 {
-	n, err := testutil.GetCounterMetricValue(refits.WithLabelValues())
+	n, err := testutil.GetCounterMetricValue(refits.WithLabelValues(refitSurvivable))
 	if err != nil {
 		t.Fatal(err)
 	}

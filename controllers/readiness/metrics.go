@@ -12,6 +12,9 @@ import (
 	"federation/controllers/readiness/plan"
 )
 
+// Results of refits.
+const refitSurvivable, refitUndecided = "survivable", "undecided"
+
 var (
 	survivableGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Name: "federation_readiness_survivable",
@@ -35,8 +38,8 @@ var (
 	}, []string{})
 	refits = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "federation_readiness_refits_total",
-		Help: "How often a zone or region whose room was in doubt was found to be survivable still, without an evaluation.",
-	}, []string{})
+		Help: "How often room was counted again for a zone or region in doubt, by result: survivable as before, or undecided until an evaluation.",
+	}, []string{"result"})
 	register sync.Once
 )
 
