@@ -9,7 +9,7 @@ bin=_output/bin
 version=k8s.io/component-base/version
 plain="-s -w -X $version.gitVersion=$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=36"
 
-packages=(./hack/local/internet ./hack/local/node ./hack/local/image ./hack/local/pod ./hack/demo/visitor k8s.io/kubernetes/cmd/kubelet)
+packages=(./hack/local/internet ./hack/local/membernode ./hack/local/image ./hack/local/pod ./hack/demo/visitor k8s.io/kubernetes/cmd/kubelet)
 [ "${1:-}" != services ] ||
   packages+=(k8s.io/kubernetes/cmd/kube-proxy k8s.io/kubernetes/test/images/agnhost github.com/onsi/ginkgo/v2/ginkgo)
 echo "building ${packages[*]##*/} (the first time takes some minutes)"

@@ -3,7 +3,6 @@
 # that is in no section, where a page would load something from elsewhere, and where it takes more than a minute, or SITE_SECONDS. SITE_BASE=/federation/ builds it for that path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$PWD/_output/bin" | paste -sd:) # of real nodes there is a program node in it
 hack/install-tools.sh site
 export REPOSITORY_ROOT=$PWD SITE_OUTPUT=$PWD/_output/site
 work=_output/site-work # node_modules is not to lie among the sources

@@ -87,7 +87,7 @@ func (c *cluster) runNode(ctx context.Context, i int, dir string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own handle
-	cmd := exec.CommandContext(ctx, filepath.Join(c.Real.bin, "node"), "--name="+c.nodeName(i), "--data-dir="+dir,
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Real.bin, "membernode"), "--name="+c.nodeName(i), "--data-dir="+dir,
 		"--bin="+c.Real.bin, "--images="+c.Real.images, "--cgroup="+c.Real.cgroup+"-"+c.nodeName(i),
 		"--address="+c.Real.address(i).String()+"/16", "--gateway="+uplink.InternetAddress, "--service-proxy="+c.Real.serviceProxy, "--federation-uid="+c.Real.federation,
 		"--pod-cidr="+c.podsOf(i).String(), "--cluster-cidr="+c.PodCIDR, "--cluster-dns="+c.serviceAddress(10).String())

@@ -86,7 +86,7 @@ func (s *stack) prepare(o upOptions) (*state, error) {
 func (s *stack) programs(o upOptions) []string {
 	all := []string{filepath.Join(s.bin, "member")}
 	if o.real {
-		for _, name := range []string{"internet", "node", "kubelet", "federation-nodeagent", "federation-lb", "images/pod.tar"} {
+		for _, name := range []string{"internet", "membernode", "kubelet", "federation-nodeagent", "federation-lb", "images/pod.tar"} {
 			all = append(all, filepath.Join(s.bin, name))
 		}
 	}

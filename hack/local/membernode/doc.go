@@ -1,4 +1,4 @@
-// Command node is one real node of a member: it is the first process of namespaces of its own (processes, mounts,
+// Command membernode is one real node of a member: it is the first process of namespaces of its own (processes, mounts,
 // network, host name, IPC), in which it starts containerd, kubelet and what makes Services work. The member starts it,
 // plugs it into the internet as eth0, and kills it: nothing of what ran on it outlives it, no process, mount or interface.
 // Who kills it removes its cgroups, which are empty then.
