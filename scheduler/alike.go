@@ -11,9 +11,13 @@ func Alike(a, b *Object) bool {
 }
 
 // AsksNoMore reports whether an object asks for the same as a version of it before, for as many replicas at most. What it was
-// placed may differ.
-func AsksNoMore(o, before *Object) bool {
-	return alikeAsked(o, before) && o.Replicas <= before.Replicas
+// placed may differ, and labels that lead to the same policy.
+func (w *World) AsksNoMore(o, before *Object) bool {
+	was := *before
+	if w.policyOf(o) == w.policyOf(before) {
+		was.Labels = o.Labels
+	}
+	return alikeAsked(o, &was) && o.Replicas <= before.Replicas
 }
 
 func alikeAsked(a, b *Object) bool {

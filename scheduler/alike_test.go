@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"federation/apiserver/apis/federation/v1beta1"
 )
 
 func TestAsksNoMore(t *testing.T) {
@@ -35,6 +38,9 @@ spec:
 	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, value, fields...) }
 	}
+	front := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front"}, Spec: v1beta1.PlacementPolicySpec{ResourceSelectors: []v1beta1.ResourceSelector{
+		{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "front"}}}}}}
+	w := NewWorld(nil, []*v1beta1.PlacementPolicy{front})
 	before := read(func(*unstructured.Unstructured) {})
 	for name, c := range map[string]struct {
 		change       func(*unstructured.Unstructured)
@@ -44,13 +50,14 @@ spec:
 		"placement":      {set(`{"clusters":{"a":1,"b":3}}`, "metadata", "annotations", "federation.kubernetes.io/placement"), true, false},
 		"fewer replicas": {set(int64(3), "spec", "replicas"), true, false},
 		"more replicas":  {set(int64(5), "spec", "replicas"), false, false},
-		"labels":         {set("back", "metadata", "labels", "tier"), false, false},
+		"labels":         {set("new", "metadata", "labels", "version"), true, false},
+		"other policy":   {set("back", "metadata", "labels", "tier"), false, false},
 		"preferences":    {set(`{"clusters":{"a":{"weight":1}}}`, "metadata", "annotations", "federation.kubernetes.io/deployment-preferences"), false, false},
 		"requests": {set([]any{map[string]any{"name": "web", "resources": map[string]any{"requests": map[string]any{"cpu": "2"}}}}, "spec", "template", "spec", "containers"),
 			false, false},
 	} {
 		o := read(c.change)
-		if got := AsksNoMore(o, before); got != c.asksNo {
+		if got := w.AsksNoMore(o, before); got != c.asksNo {
 			t.Errorf("%s: asks no more: %v", name, got)
 		}
 		if got := Alike(o, before); got != c.same {

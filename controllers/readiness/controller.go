@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,10 +78,12 @@ type Controller struct {
 	free     map[string]reviewplan.Amounts // by cluster
 	domains  map[string]*domain
 	stored   map[string]decoded // our own objects, by name
+	turn     int                // how many have been evaluated
 	rest     time.Time          // no evaluation before
 	// refitAfter is when it may refit again.
 	refitAfter time.Time
 	gathers    time.Time // no intake before
+	sweeps     time.Time // when to look for obsolete objects; zero: not before the first intake
 	// unchecked has the objects that may need more room than the last evaluations gave them, as they were before they grew.
 	unchecked map[key]growth
 }
@@ -110,6 +113,7 @@ type domain struct {
 	evaluated v1beta1.FailoverReadinessStatus // as last evaluated
 	room      *reviewplan.Room                // nil before the first evaluation
 	again     time.Time                       // when the evaluation expires; zero: never
+	refitted  time.Time                       // when its room was last found to be enough still
 	written   time.Time                       // last write, or attempt; zero: write at once
 	failed    bool                            // to write it
 }
@@ -125,7 +129,7 @@ func New(o Options) (*Controller, error) {
 		handle, err := held.By(informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) { c.enqueue(r, obj) },
 			UpdateFunc: func(was, is any) {
-				if r == v1beta1.ClustersResource || !held.OnlyStatusDiffers(was, is) {
+				if r == v1beta1.ClustersResource || r == jobs || !held.OnlyStatusDiffers(was, is) { // a Job ends by its status
 					c.enqueue(r, is)
 				}
 			},
@@ -154,6 +158,7 @@ func watchedResources() []schema.GroupVersionResource {
 var (
 	services  = corev1.SchemeGroupVersion.WithResource("services")
 	ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+	jobs      = batchv1.SchemeGroupVersion.WithResource("jobs")
 )
 
 func (c *Controller) enqueue(r schema.GroupVersionResource, obj any) {
@@ -203,9 +208,13 @@ func (c *Controller) reconcile(ctx context.Context, now time.Time) (next time.Du
 		var took time.Duration
 		if changed {
 			took = c.measureCPU(func() { c.takeIn(now) })
-			c.deleteObsolete(ctx)
+			c.sweeps = now
 		}
 		c.gathers = time.Now().Add(plan.Gather(took + c.checkGrowth(now)))
+	}
+	if !c.sweeps.IsZero() && !now.Before(c.sweeps) {
+		c.deleteObsolete(ctx)
+		c.sweeps = now.Add(heartbeat)
 	}
 	sooner(c.refitNext(now))
 	if left := c.rest.Sub(now); left > 0 {
@@ -274,6 +283,7 @@ func (c *Controller) refitNext(now time.Time) time.Duration {
 	pause := plan.RestRefit(c.measureCPU(func() { fits = c.fleet.Refit(d.room, now) }))
 	if fits {
 		d.Settle()
+		d.refitted = now
 		c.setStatus(d, plan.Settled(&d.evaluated, &d.status, now))
 		refits.WithLabelValues(refitSurvivable).Inc()
 	} else {
@@ -292,10 +302,11 @@ func (d *domain) awaitsRefit(now time.Time) bool {
 // evaluateNext evaluates the domain whose turn it is. It returns when the next one is due; 0 means none.
 func (c *Controller) evaluateNext(now time.Time) (next time.Duration) {
 	names, standings := c.standings(now)
-	i, wait := plan.Next(standings, now)
+	i, wait := plan.Next(standings, now, c.turn)
 	if i < 0 {
 		return wait
 	}
+	c.turn++
 	c.rest = time.Now().Add(plan.Rest(c.evaluate(c.domains[names[i]], now)))
 	return max(time.Millisecond, time.Until(c.rest)) // the others may be due
 }

@@ -43,6 +43,11 @@ type kept struct {
 
 // keeps runs do in a bubble of time in which each evaluation costs a given CPU time.
 func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
+	keepsWith(t, zones, costs, nil, do)
+}
+
+// keepsWith is keeps with an informer of Jobs, if jobsOf is not nil.
+func keepsWith(t *testing.T, zones int, costs time.Duration, jobsOf func(*kept) cache.SharedIndexInformer, do func(*kept)) {
 	synctest.Test(t, func(t *testing.T) {
 		resources := []memapi.Resource{
 			{GroupVersionResource: v1beta1.ReadinessResource, Kind: "FailoverReadiness", Status: true}, {GroupVersionResource: v1beta1.ClustersResource, Kind: "Cluster"},
@@ -59,9 +64,16 @@ func keeps(t *testing.T, zones int, costs time.Duration, do func(*kept)) {
 			k.create(deployments, deployment(i, 20))
 		}
 		informers := dynamicinformer.NewDynamicSharedInformerFactory(k.client, 0)
+		var ofJobs cache.SharedIndexInformer
+		if jobsOf != nil {
+			ofJobs = jobsOf(k)
+		}
 		calls := 0
 		c, err := New(Options{
 			Client: k.client, Informers: func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+				if r == jobs && ofJobs != nil {
+					return ofJobs
+				}
 				return informers.ForResource(r).Informer()
 			},
 			Recorder: &record.FakeRecorder{}, Levels: []plan.Level{plan.Zone}, Settings: failoverplan.DefaultSettings(),
@@ -206,7 +218,11 @@ func TestAMassLossOfNodesIsToldInTime(t *testing.T) {
 					}
 				}
 				for i := 0; i < 40; i += every {
-					k.update(v1beta1.ClustersResource, asObject(t, "Cluster", zoned(i, 0)))
+					c := zoned(i, 0)
+					if i == 8 { // that more has changed hides nothing
+						c.Labels = map[string]string{"maintained": "yes"}
+					}
+					k.update(v1beta1.ClustersResource, asObject(t, "Cluster", c))
 				}
 				time.Sleep(time.Minute)
 				evaluated, said := k.evaluations(), map[string]int{}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,43 +52,54 @@ func (c *Controller) takeIn(now time.Time) {
 // takeWorld takes in Clusters and policies. before has the Clusters of the last intake.
 func (c *Controller) takeWorld(before map[string]*v1beta1.Cluster, now time.Time) {
 	clusters := sortedValues(c.clusters)
-	all := c.fleet.SetWorld(clusters, sortedValues(c.policies))
-	c.updateDomains(clusters)
-	for name, is := range c.clusters {
-		if before[name] != is {
-			c.free[name] = reviewplan.FreeIn(is)
-		}
-	}
+	touched := c.fleet.SetWorld(clusters, sortedValues(c.policies))
+	c.updateDomains(clusters, now)
 	maps.DeleteFunc(c.free, func(name string, _ reviewplan.Amounts) bool { return c.clusters[name] == nil })
-	if all {
-		for _, d := range c.domains {
-			d.Urgency = max(d.Urgency, plan.Changed)
-		}
-		return
-	}
 	for name, is := range c.clusters {
-		if before[name] != is {
+		if was := before[name]; was == nil || was != is && !sameRoom(was.Status.Capacity, is.Status.Capacity) {
+			c.free[name] = reviewplan.FreeIn(is)
 			c.roomChanged(name, now)
+		}
+	}
+	for _, d := range c.domains {
+		if touched.All || d.hasOneOf(touched.Clusters) {
+			d.Urgency = max(d.Urgency, plan.Changed)
 		}
 	}
 }
 
+// sameRoom reports whether two reports differ in nothing but their time.
+func sameRoom(a, b *v1beta1.ClusterCapacity) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	was := *a
+	was.ObservedAt = b.ObservedAt
+	return equality.Semantic.DeepEqual(was, *b)
+}
+
 // updateDomains adds new domains and removes those that no longer exist.
-func (c *Controller) updateDomains(clusters []*v1beta1.Cluster) {
+func (c *Controller) updateDomains(clusters []*v1beta1.Cluster, now time.Time) {
 	seen := map[string]bool{}
 	for _, one := range plan.Domains(clusters, c.Levels) {
 		seen[one.Name] = true
 		d := c.domains[one.Name]
 		if d == nil {
-			d = &domain{status: c.statusFromAPI(one.Name)}
+			d = &domain{Standing: plan.Standing{Appeared: now}, status: c.statusFromAPI(one.Name)}
 			c.domains[one.Name] = d
 		}
 		if !slices.Equal(d.Clusters, one.Clusters) {
-			d.Urgency, d.OnlyRoom = plan.Changed, false
+			d.Urgency, d.OnlyRoom = max(d.Urgency, plan.Changed), false
 		}
 		d.Domain = one
 	}
-	maps.DeleteFunc(c.domains, func(name string, _ *domain) bool { return !seen[name] })
+	for name, d := range c.domains {
+		if !seen[name] {
+			delete(c.domains, name)
+			delete(c.stored, name)
+			forgetDomain(d.Spec.Domain())
+		}
+	}
 }
 
 // roomChanged marks the domains whose loss is affected by the changed room in a cluster.
@@ -164,7 +176,7 @@ func (c *Controller) markDomains(t reviewplan.Touched, k key, was *scheduler.Obj
 		return
 	}
 	for _, d := range c.domains {
-		if !d.Evaluated.IsZero() && d.Urgency != plan.Doubt && (t.All || d.hasOneOf(t.Clusters)) {
+		if !d.Evaluated.IsZero() && (t.All || d.hasOneOf(t.Clusters)) {
 			d.Touch(plan.Changed, now)
 		}
 	}
@@ -173,26 +185,27 @@ func (c *Controller) markDomains(t reviewplan.Touched, k key, was *scheduler.Obj
 	}
 }
 
-// checkGrowth puts in doubt the domains in which an object may find no place as it has grown, what has grown most first. What takes longer
-// than its share waits for the next time. It returns the CPU time.
+// checkGrowth puts in doubt the domains in which an object may find no place as it has grown: of what has grown most, and of what has waited longest, by turns.
+// What takes longer than its share waits for the next time. It returns the CPU time.
 func (c *Controller) checkGrowth(now time.Time) (took time.Duration) {
+	maps.DeleteFunc(c.unchecked, func(k key, _ growth) bool { return c.object(k) == nil })
 	more := map[key]int64{}
 	for k, before := range c.unchecked {
-		if o := c.object(k); o != nil {
-			more[k] = o.Replicas
-		}
-		if before.was != nil {
+		if more[k] = c.object(k).Replicas; before.was != nil {
 			more[k] -= before.was.Replicas
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(c.unchecked), func(a, b key) int {
-		return cmp.Or(cmp.Compare(more[b], more[a]), c.unchecked[a].since.Compare(c.unchecked[b].since))
-	}) {
-		if took >= checking {
-			break
+	oldest := slices.SortedFunc(maps.Keys(c.unchecked), func(a, b key) int { return c.unchecked[a].since.Compare(c.unchecked[b].since) })
+	largest := slices.Clone(oldest)
+	slices.SortStableFunc(largest, func(a, b key) int { return cmp.Compare(more[b], more[a]) })
+	for i := range largest {
+		for _, k := range []key{largest[i], oldest[i]} {
+			if _, waits := c.unchecked[k]; !waits || took >= checking {
+				continue
+			}
+			took += c.measureCPU(func() { c.checkObject(k, now) })
+			delete(c.unchecked, k)
 		}
-		took += c.measureCPU(func() { c.checkObject(k, now) })
-		delete(c.unchecked, k)
 	}
 	return took
 }
@@ -201,15 +214,12 @@ func (c *Controller) checkGrowth(now time.Time) (took time.Duration) {
 // evaluated, and finds no place for them.
 func (c *Controller) checkObject(k key, now time.Time) {
 	o, before := c.object(k), c.unchecked[k]
-	if o == nil {
-		return
-	}
-	asksMore := before.was == nil || !scheduler.AsksNoMore(o, before.was)
+	asksMore := before.was == nil || !c.fleet.AsksNoMore(o, before.was)
 	for _, d := range c.domains {
 		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) || plan.Verdict(&d.evaluated).Status == metav1.ConditionFalse {
 			continue
 		}
-		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !d.room.Holds(o, now) {
+		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !c.fleet.TakeIfFits(d.room, o, now) {
 			d.Touch(plan.Doubt, now)
 		}
 	}

@@ -51,10 +51,6 @@ func registerMetrics() {
 
 // setMetrics sets the metrics of all domains.
 func (c *Controller) setMetrics(now time.Time) {
-	survivableGauge.Reset()
-	unschedulableGauge.Reset()
-	evaluatedGauge.Reset()
-	drillAge.Reset()
 	for _, d := range c.domains {
 		if d.Evaluated.IsZero() {
 			continue
@@ -65,9 +61,14 @@ func (c *Controller) setMetrics(now time.Time) {
 			survivableGauge.WithLabelValues(name).Set(1)
 		case metav1.ConditionFalse:
 			survivableGauge.WithLabelValues(name).Set(0)
+		default:
+			survivableGauge.DeleteLabelValues(name)
 		}
 		unschedulableGauge.WithLabelValues(name).Set(float64(d.status.Unschedulable))
 		known := d.Evaluated
+		if d.refitted.After(known) {
+			known = d.refitted
+		}
 		if d.Urgency == plan.None {
 			known = now
 		}
@@ -80,10 +81,18 @@ func (c *Controller) setMetrics(now time.Time) {
 	}
 }
 
+// domainGauges have one value for each domain.
+var domainGauges = []*metrics.GaugeVec{survivableGauge, unschedulableGauge, evaluatedGauge, drillAge}
+
+func forgetDomain(name string) {
+	for _, g := range domainGauges {
+		g.DeleteLabelValues(name)
+	}
+}
+
 // forgetMetrics drops the metrics of domains that another process handles now.
 func forgetMetrics() {
-	survivableGauge.Reset()
-	unschedulableGauge.Reset()
-	evaluatedGauge.Reset()
-	drillAge.Reset()
+	for _, g := range domainGauges {
+		g.Reset()
+	}
 }

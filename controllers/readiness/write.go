@@ -32,7 +32,7 @@ func (c *Controller) standings(now time.Time) (names []string, all []plan.Standi
 	for _, name := range names {
 		d := c.domains[name]
 		if !d.again.IsZero() && !now.Before(d.again) {
-			d.Urgency, d.again = max(d.Urgency, plan.Changed), time.Time{}
+			d.Urgency, d.OnlyRoom, d.again = max(d.Urgency, plan.Changed), false, time.Time{}
 		}
 		is := d.Standing
 		if d.awaitsRefit(now) {

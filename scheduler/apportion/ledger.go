@@ -74,7 +74,7 @@ func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
 				free[at] = max(0, resourceUnits(name, q))
 			}
 		}
-		out = append(out, class{nodes: int64(n.Nodes), free: free})
+		out = append(out, class{nodes: int64(max(0, n.Nodes)), free: free})
 	}
 	return out
 }
@@ -128,9 +128,25 @@ func (l *Ledger) Free(cluster string, resource corev1.ResourceName) (sum int64, 
 		return 0, false
 	}
 	for _, c := range classes {
-		sum += c.nodes * c.free[at]
+		sum = Sum(sum, Product(c.nodes, c.free[at]))
 	}
 	return sum, true
+}
+
+// Sum returns the sum of two amounts, or the largest number if it is larger: members may report more than there are numbers.
+func Sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// Product returns the product of two amounts, or the largest number if it is larger.
+func Product(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
 }
 
 // podsPerNode returns how many such pods fit on one node of the class.

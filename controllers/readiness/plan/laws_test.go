@@ -76,7 +76,7 @@ func TestNext_NobodyStarves(t *testing.T) {
 	const domains, limit = 12, 4 * time.Minute
 	all, touched := make([]Standing, domains), make([]time.Time, domains)
 	at := now
-	for range 20_000 {
+	for turn := range 20_000 {
 		busy := at.Sub(now)%(2*time.Hour) < time.Hour // then there is more to evaluate than there is time for
 		for range 4 {
 			i := random.Intn(3 * domains)
@@ -89,16 +89,16 @@ func TestNext_NobodyStarves(t *testing.T) {
 				touched[i%domains] = at
 			}
 		}
-		next, wait := Next(all, at)
+		next, wait := Next(all, at, turn)
 		if next < 0 && wait < 0 || next >= 0 && wait != 0 {
 			t.Fatalf("next %d in %s", next, wait)
 		}
 		if next < 0 {
 			if wait > 0 {
-				if later, _ := Next(all, at.Add(wait)); later < 0 {
+				if later, _ := Next(all, at.Add(wait), turn); later < 0 {
 					t.Fatalf("after %s nothing is due: %+v", wait, all)
 				}
-				if sooner, _ := Next(all, at.Add(wait-1)); sooner >= 0 {
+				if sooner, _ := Next(all, at.Add(wait-1), turn); sooner >= 0 {
 					t.Fatalf("before %s domain %d is due: %+v", wait, sooner, all)
 				}
 			}

@@ -45,8 +45,8 @@ type Standing struct {
 	Urgency Urgency
 	// Since is when an object there first changed after the last evaluation; zero if none has.
 	Since time.Time
-	// Evaluated is the time of the last evaluation; zero means never.
-	Evaluated time.Time
+	// Evaluated is the time of the last evaluation; zero means never. Appeared is since when there is the domain, if it was never evaluated.
+	Evaluated, Appeared time.Time
 	// Doubtful is since when it has been in doubt; zero if it is not.
 	Doubtful time.Time
 	// OnlyRoom: it is in doubt for nothing but room that shrank.
@@ -102,9 +102,14 @@ func (s *Standing) Touch(u Urgency, now time.Time) {
 }
 
 // Next returns the domain to evaluate now: of those that are due, one in doubt, one never evaluated, or the one
-// evaluated longest ago. If none is due, next is -1 and wait is how long; 0 means until something changes.
-func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
+// evaluated longest ago; each third turn the one that has waited longest, whatever others have. Else who keeps a domain in doubt, or has new ones appear all the
+// time, would keep all others from being evaluated. If none is due, next is -1 and wait is how long; 0 means until something changes.
+func Next(all []Standing, now time.Time, turn int) (next int, wait time.Duration) {
 	next = -1
+	goesFirst := (*Standing).before
+	if turn%3 == 2 {
+		goesFirst = (*Standing).waitsLonger
+	}
 	for i := range all {
 		s := &all[i]
 		if s.Urgency == None && !s.Evaluated.IsZero() {
@@ -116,7 +121,7 @@ func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 			}
 			continue
 		}
-		if next < 0 || s.before(&all[next]) {
+		if next < 0 || goesFirst(s, &all[next]) {
 			next = i
 		}
 	}
@@ -128,6 +133,15 @@ func Next(all []Standing, now time.Time) (next int, wait time.Duration) {
 
 func (s *Standing) before(o *Standing) bool {
 	return cmp.Or(boolCompare(s.Urgency == Doubt, o.Urgency == Doubt), boolCompare(s.Evaluated.IsZero(), o.Evaluated.IsZero()), cmp.Compare(o.Urgency, s.Urgency), s.Evaluated.Compare(o.Evaluated)) < 0
+}
+
+func (s *Standing) waitsLonger(o *Standing) bool { return s.waitsSince().Before(o.waitsSince()) }
+
+func (s *Standing) waitsSince() time.Time {
+	if s.Evaluated.IsZero() {
+		return s.Appeared
+	}
+	return s.Evaluated
 }
 
 // boolCompare sorts true first.

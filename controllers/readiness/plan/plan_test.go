@@ -48,23 +48,26 @@ func TestNextDomain(t *testing.T) {
 	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 	for name, c := range map[string]struct {
 		all  []Standing
+		turn int
 		want int
 		wait time.Duration
 	}{
-		"none":                               {nil, -1, 0},
-		"nothing changed":                    {[]Standing{{Urgency: None, Evaluated: ago(9999)}}, -1, 0},
-		"never looked at goes before change": {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: None, Evaluated: time.Time{}}}, 1, 0},
-		"doubt goes first":                   {[]Standing{{Urgency: None, Evaluated: time.Time{}}, {Urgency: Doubt, Evaluated: ago(60)}}, 1, 0},
-		"doubt before change, though it is newer": {[]Standing{{Urgency: Changed, Evaluated: ago(600)}, {Urgency: Doubt, Evaluated: ago(40)}}, 1, 0},
-		"the oldest of those that changed":        {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: Changed, Evaluated: ago(600)}}, 1, 0},
-		"each is left alone for 30 s":             {[]Standing{{Urgency: Doubt, Evaluated: ago(20)}, {Urgency: Changed, Evaluated: ago(5)}}, -1, 10 * time.Second},
-		"who may goes before who may not":         {[]Standing{{Urgency: Doubt, Evaluated: ago(20)}, {Urgency: Changed, Evaluated: ago(31)}}, 1, 0},
-		"what is stale waits for longer":          {[]Standing{{Urgency: Stale, Evaluated: ago(40)}}, -1, 20 * time.Second},
-		"a change is left to show in the room":    {[]Standing{{Urgency: Changed, Since: ago(4), Evaluated: ago(600)}}, -1, 6 * time.Second},
-		"and then its turn comes":                 {[]Standing{{Urgency: Changed, Since: ago(10), Evaluated: ago(600)}}, 0, 0},
-		"and then comes last":                     {[]Standing{{Urgency: Stale, Evaluated: ago(600)}, {Urgency: Changed, Evaluated: ago(60)}}, 1, 0},
+		"none":                               {nil, 0, -1, 0},
+		"nothing changed":                    {[]Standing{{Urgency: None, Evaluated: ago(9999)}}, 0, -1, 0},
+		"never looked at goes before change": {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: None, Evaluated: time.Time{}}}, 0, 1, 0},
+		"doubt goes first":                   {[]Standing{{Urgency: None, Evaluated: time.Time{}}, {Urgency: Doubt, Evaluated: ago(60)}}, 0, 1, 0},
+		"doubt before change, though it is newer":    {[]Standing{{Urgency: Changed, Evaluated: ago(600)}, {Urgency: Doubt, Evaluated: ago(40)}}, 0, 1, 0},
+		"the oldest of those that changed":           {[]Standing{{Urgency: Changed, Evaluated: ago(60)}, {Urgency: Changed, Evaluated: ago(600)}}, 0, 1, 0},
+		"each is left alone for 30 s":                {[]Standing{{Urgency: Doubt, Evaluated: ago(20)}, {Urgency: Changed, Evaluated: ago(5)}}, 0, -1, 10 * time.Second},
+		"who may goes before who may not":            {[]Standing{{Urgency: Doubt, Evaluated: ago(20)}, {Urgency: Changed, Evaluated: ago(31)}}, 0, 1, 0},
+		"what is stale waits for longer":             {[]Standing{{Urgency: Stale, Evaluated: ago(40)}}, 0, -1, 20 * time.Second},
+		"a change is left to show in the room":       {[]Standing{{Urgency: Changed, Since: ago(4), Evaluated: ago(600)}}, 0, -1, 6 * time.Second},
+		"and then its turn comes":                    {[]Standing{{Urgency: Changed, Since: ago(10), Evaluated: ago(600)}}, 0, 0, 0},
+		"and then comes last":                        {[]Standing{{Urgency: Stale, Evaluated: ago(600)}, {Urgency: Changed, Evaluated: ago(60)}}, 0, 1, 0},
+		"each third turn has who has waited longest": {[]Standing{{Urgency: Doubt, Evaluated: ago(60)}, {Urgency: Changed, Evaluated: ago(600)}}, 2, 1, 0},
+		"and not what appears all the time":          {[]Standing{{Appeared: ago(2)}, {Urgency: Stale, Evaluated: ago(600)}}, 5, 1, 0},
 	} {
-		if got, wait := Next(c.all, now); got != c.want || wait != c.wait {
+		if got, wait := Next(c.all, now, c.turn); got != c.want || wait != c.wait {
 			t.Errorf("%s: %d in %s, want %d in %s", name, got, wait, c.want, c.wait)
 		}
 	}

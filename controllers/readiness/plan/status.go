@@ -99,11 +99,12 @@ func Doubted(before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.Fai
 	return s
 }
 
-// Settled returns the status of a loss whose doubt is over without an evaluation: as it was last evaluated.
+// Settled returns the status of a loss whose doubt is over without an evaluation: as it was last evaluated, found now.
 func Settled(evaluated, before *v1beta1.FailoverReadinessStatus, now time.Time) v1beta1.FailoverReadinessStatus {
 	s := *evaluated.DeepCopy()
+	s.EvaluatedAt = new(metav1.NewTime(now.Truncate(time.Second)))
 	v := Verdict(evaluated)
-	v.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	v.LastTransitionTime = *s.EvaluatedAt
 	s.Conditions = slices.Clone(before.Conditions)
 	meta.SetStatusCondition(&s.Conditions, v) // which keeps the time where the status stays
 	return s

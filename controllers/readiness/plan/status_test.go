@@ -68,7 +68,7 @@ func TestNextAgainstTheOrder(t *testing.T) {
 				s.Touch([]Urgency{Stale, Changed, Doubt}[r.IntN(3)], now.Add(-time.Duration(r.IntN(15))*time.Second))
 			}
 		}
-		next, wait := Next(all, now)
+		next, wait := Next(all, now, r.IntN(2))
 		if want, wantWait := nextByOrder(all, now); next != want || wait != wantWait {
 			t.Fatalf("seed %d: %d in %s, want %d in %s: %+v", seed, next, wait, want, wantWait, all)
 		}

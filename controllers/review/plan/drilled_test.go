@@ -52,7 +52,7 @@ func TestDrilledClustersHoldNobody(t *testing.T) {
 	in := input(t, append([]*v1beta1.Cluster{isolated(all[0], v1beta1.ReasonIsolated)}, all[1:]...))
 	f := asFleet(&in)
 	over := slices.Clone(in.Clusters)
-	if over[0] = isolated(all[0], ""); !f.SetWorld(over, nil) {
+	if over[0] = isolated(all[0], ""); !f.SetWorld(over, nil).All {
 		t.Error("the end of a drill touches nobody")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"federation/apiserver/apis/federation/v1beta1"
 	failoverplan "federation/controllers/failover/plan"
 	servicednsplan "federation/controllers/servicedns/plan"
@@ -25,7 +27,10 @@ type Fleet struct {
 	settings failoverplan.Settings
 	world    *scheduler.World // current
 	usable   map[string]usable
-	rules    int // how often more than the room in clusters has changed
+	// rules counts the changes of more than the room in clusters: of what clusters may be used for, and of policies. clusterRules and policyRules, by
+	// namespace, are what it was after the last of each.
+	rules, clusterRules int
+	policyRules         map[string]int
 
 	objects  map[string]*scheduler.Object
 	at       index // of objects
@@ -76,16 +81,17 @@ func NewFleet(info v1beta1.Info, settings failoverplan.Settings) *Fleet {
 	f := &Fleet{
 		info: info, zone: zone, settings: settings, objects: map[string]*scheduler.Object{}, at: index{}, unsteady: map[string]bool{},
 		named: map[string]*servicednsplan.Object{}, namedAt: index{}, claims: servicednsplan.NewClaims(servicednsplan.Zone{Federation: info.Name, Name: zone}), usable: map[string]usable{},
+		policyRules: map[string]int{},
 	}
 	f.world = scheduler.NewWorld(nil, nil)
 	return f
 }
 
-// SetWorld takes in the current Clusters and policies. It reports whether more than the room in clusters has changed:
-// then the loss of any cluster may differ. The caller must not change them later.
-func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) (all bool) {
+// SetWorld takes in the current Clusters and policies. It returns what is affected by changes of more than the room in clusters: all, by a change of what a
+// cluster may be used for; by that of a policy, the clusters with objects of its namespace. The caller must not change them later.
+func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.PlacementPolicy) (touched Touched) {
 	now := map[string]usable{}
-	all = len(clusters) != len(f.usable) || !slices.Equal(policies, f.policies)
+	all := len(clusters) != len(f.usable)
 	for _, c := range clusters {
 		was := f.usable[c.Name]
 		is := was
@@ -95,21 +101,70 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 		all = all || is.how != was.how
 		now[c.Name] = is
 	}
-	stuck := append(stuckIn(f.clusters), stuckIn(clusters)...)
+	affected := map[string]bool{}
+	for _, key := range append(stuckIn(f.clusters), stuckIn(clusters)...) {
+		affected[key] = true
+	}
+	ruled := changedPolicies(f.policies, policies)
 	f.clusters, f.policies, f.usable = clusters, policies, now
 	f.world = scheduler.NewWorld(clusters, policies)
 	f.world.Terse = true
-	if all {
-		f.rules++
-		stuck = slices.Collect(maps.Keys(f.objects))
+	if f.rules++; all {
+		f.clusterRules, touched.All = f.rules, true
 	}
-	for _, key := range stuck {
-		if o := f.objects[key]; o != nil {
-			f.setSteady(key, o)
+	for namespace := range ruled {
+		f.policyRules[namespace] = f.rules
+	}
+	if all || len(ruled) > 0 {
+		for key, o := range f.objects {
+			if all || ruled[o.Namespace] {
+				affected[key] = true
+			}
 		}
 	}
-	return all
+	in := map[string]bool{}
+	for key := range affected {
+		o := f.objects[key]
+		if o == nil {
+			continue
+		}
+		was := f.unsteady[key]
+		if steady := f.setSteady(key, o); ruled[o.Namespace] {
+			touched.All = touched.All || was || !steady
+			for _, name := range clustersOf(o) {
+				in[name] = true
+			}
+		}
+	}
+	touched.Clusters = slices.Sorted(maps.Keys(in))
+	return touched
 }
+
+// changedPolicies returns the namespaces in which policies say something else than before.
+func changedPolicies(before, after []*v1beta1.PlacementPolicy) map[string]bool {
+	was, changed := map[string]*v1beta1.PlacementPolicy{}, map[string]bool{}
+	for _, p := range before {
+		was[p.Namespace+"/"+p.Name] = p
+	}
+	for _, p := range after {
+		key := p.Namespace + "/" + p.Name
+		if old := was[key]; old == nil || old != p && !saysTheSame(old, p) {
+			changed[p.Namespace] = true
+		}
+		delete(was, key)
+	}
+	for _, p := range was {
+		changed[p.Namespace] = true
+	}
+	return changed
+}
+
+func saysTheSame(a, b *v1beta1.PlacementPolicy) bool {
+	return equality.Semantic.DeepEqual(a.Spec, b.Spec) && slices.Equal(a.Status.Clusters, b.Status.Clusters) && slices.Equal(a.Status.Home, b.Status.Home)
+}
+
+// AsksNoMore reports whether an object asks for no more than a version of it before.
+func (f *Fleet) AsksNoMore(o, before *scheduler.Object) bool { return f.world.AsksNoMore(o, before) }
 
 // stuckIn returns the keys of objects with pods that clusters report as unschedulable.
 func stuckIn(clusters []*v1beta1.Cluster) (keys []string) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"federation/apiserver/apis/federation/v1beta1"
@@ -161,12 +163,12 @@ func TestTouched(t *testing.T) {
 	if got := f.Drop("ReplicaSet", "default", "api"); got.All || !slices.Equal(got.Clusters, []string{"west-a"}) {
 		t.Errorf("deleted: %+v", got)
 	}
-	if f.SetWorld(slices.Clone(in.Clusters), in.Policies) {
+	if got := f.SetWorld(slices.Clone(in.Clusters), in.Policies); got.All || len(got.Clusters) > 0 {
 		t.Error("the same world touches all")
 	}
 	fuller := slices.Clone(in.Clusters)
 	fuller[1] = member("east-b", "east/b", 1)
-	if f.SetWorld(fuller, in.Policies) {
+	if got := f.SetWorld(fuller, in.Policies); got.All || len(got.Clusters) > 0 {
 		t.Error("room touches all")
 	}
 }
@@ -188,9 +190,31 @@ func TestRoomThatIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := room.Holds(&o, in.Now); got != want {
+		if got := f.TakeIfFits(room, &o, in.Now); got != want {
 			t.Errorf("room for %s: %v", n, got)
 		}
+	}
+}
+
+// TestWhatIsDecidedAgainGivesBack: an object takes its room once, however often it is decided, and leaves a cluster full that says so again.
+func TestWhatIsDecidedAgainGivesBack(t *testing.T) {
+	in := input(t, three(10), replicas("web", `{"east-a":20}`, nil))
+	f := asFleet(&in)
+	room := f.Lose([]string{"east-a"}, in.Now).Room
+	for i := range 3 {
+		if !f.TakeIfFits(room, &in.Objects[0], in.Now) {
+			t.Fatalf("there is no room for it when it is decided for the time %d", i+2)
+		}
+	}
+	for free, want := range map[int64]bool{9: true, 10: false, 11: false} {
+		if got := room.Short("east-b", FreeIn(member("east-b", "east/b", free))); got != want {
+			t.Errorf("10 were counted, all of them are to go there, and %d are reported: short %v", free, got)
+		}
+	}
+	grown := in.Objects[0]
+	grown.Replicas, grown.Current = 21, &v1beta1.Placement{Clusters: map[string]int64{"east-a": 21}}
+	if f.Set(grown); f.TakeIfFits(room, &grown, in.Now) {
+		t.Error("21 find a place where there is room for 20")
 	}
 }
 
@@ -237,6 +261,60 @@ func TestLackingIsCertain(t *testing.T) {
 	}
 	if t.Logf("%d losses lack room for certain", lacked); lacked < 20 {
 		t.Error("these fleets show too little")
+	}
+}
+
+// TestRoomBeyondNumbers: what nine nodes claim is more than an int64 holds; it is much room, and not less than none.
+func TestRoomBeyondNumbers(t *testing.T) {
+	in := input(t, three(42), replicas("web", `{"east-a":20}`, nil))
+	claimed := &in.Clusters[2].Status.Capacity.Free[0]
+	claimed.Nodes, claimed.Free["cpu"], claimed.Free["memory"] = 9, *resource.NewMilliQuantity(1<<60, resource.DecimalSI), *resource.NewQuantity(1<<60, resource.BinarySI)
+	f, free := asFleet(&in), map[string]Amounts{}
+	for _, c := range in.Clusters {
+		free[c.Name] = FreeIn(c)
+	}
+	if l := f.Lose([]string{"east-a"}, in.Now); f.Lacks(l.Room, free) != "" || l.Room.Short("west-a", free["west-a"]) {
+		t.Errorf("room is said to be lacking: %v", free)
+	}
+}
+
+// TestEndedJobsNeedNoPlace: what ended after the loss was evaluated holds no refit.
+func TestEndedJobsNeedNoPlace(t *testing.T) {
+	in := input(t, three(42), replicas("web", `{"east-a":20}`, nil), replicas("last", `{"east-a":20}`, nil))
+	f := asFleet(&in)
+	room := f.Lose([]string{"east-a"}, in.Now).Room
+	for i := range in.Objects {
+		in.Objects[i].Finished = true
+		f.Set(in.Objects[i])
+	}
+	fuller := asRead(in.Clusters)
+	fuller[1], fuller[2] = member("east-b", "east/b", 0), member("west-a", "west/a", 0)
+	f.SetWorld(fuller, in.Policies)
+	if !f.TakeIfFits(room, &in.Objects[0], in.Now) || !f.Refit(room, in.Now) {
+		t.Error("they are said to find no place")
+	}
+}
+
+// TestPoliciesAffectTheirNamespace: a policy that says something else affects the clusters with objects of its namespace; one that is only touched, none.
+func TestPoliciesAffectTheirNamespace(t *testing.T) {
+	in := input(t, three(42), replicas("web", `{"east-a":2}`, nil))
+	f := asFleet(&in)
+	policy := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	touched, other, elsewhere := policy.DeepCopy(), policy.DeepCopy(), policy.DeepCopy()
+	touched.Annotations = map[string]string{"a": "b"}
+	other.Spec.Priority = 7
+	elsewhere.Namespace = "shop"
+	for _, c := range []struct {
+		what string
+		now  []*v1beta1.PlacementPolicy
+		want string
+	}{
+		{"new", []*v1beta1.PlacementPolicy{policy}, "[east-a]"}, {"touched", []*v1beta1.PlacementPolicy{touched}, "[]"}, {"changed", []*v1beta1.PlacementPolicy{other}, "[east-a]"},
+		{"one elsewhere", []*v1beta1.PlacementPolicy{other, elsewhere}, "[]"}, {"all deleted", nil, "[east-a]"},
+	} {
+		if got := f.SetWorld(in.Clusters, c.now); got.All || fmt.Sprint(got.Clusters) != c.want {
+			t.Errorf("%s: %+v, want %s", c.what, got, c.want)
+		}
 	}
 }
 
@@ -318,7 +396,7 @@ func TestRefitCountsWhatHasGrown(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Set(o)
-		if !room.Holds(&o, in.Now) {
+		if !f.TakeIfFits(room, &o, in.Now) {
 			t.Fatal("there is no room before")
 		}
 		fuller := asRead(in.Clusters)

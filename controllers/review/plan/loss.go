@@ -30,7 +30,7 @@ type Loss struct {
 	LookAgain time.Duration
 	// Decided is how many objects were decided for this.
 	Decided int
-	// Room is what would be left, for Holds, Short and Refit.
+	// Room is what would be left, for TakeIfFits, Short and Refit.
 	Room *Room
 }
 
@@ -80,7 +80,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, taken: map[string]Amounts{}, movable: movable, gets: gets, rules: f.rules}
+	l.Room = &Room{world: w, lost: lost, had: map[string]Amounts{}, taken: map[string]Amounts{}, movable: movable, gets: gets, rules: f.rules}
 	for name := range gets {
 		l.Room.countTaken(name)
 	}
@@ -144,7 +144,7 @@ var resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
 // headroom returns the free share of the remaining clusters, of the scarcest resource.
 func headroom(then []*v1beta1.Cluster, w *scheduler.World, lost []string) (least *v1beta1.ReadinessHeadroom) {
 	for _, r := range resources {
-		var free, all int64
+		var free, all float64
 		one := v1beta1.ReadinessHeadroom{Resource: string(r)}
 		lowest := 2.0
 		for _, c := range then {
@@ -152,7 +152,7 @@ func headroom(then []*v1beta1.Cluster, w *scheduler.World, lost []string) (least
 			if !ok || slices.Contains(lost, c.Name) || !c.IsReady() {
 				continue
 			}
-			free, all = free+left, all+has
+			free, all = free+float64(left), all+float64(has)
 			if share := float64(left) / float64(has); share < lowest {
 				lowest, one.Cluster = share, c.Name
 			}
@@ -160,7 +160,7 @@ func headroom(then []*v1beta1.Cluster, w *scheduler.World, lost []string) (least
 		if all == 0 {
 			continue
 		}
-		if one.Percent = int32(float64(free) / float64(all) * 100); least == nil || one.Percent < least.Percent {
+		if one.Percent = int32(free / all * 100); least == nil || one.Percent < least.Percent {
 			least = &one
 		}
 	}

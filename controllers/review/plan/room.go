@@ -16,9 +16,9 @@ import (
 type Room struct {
 	world *scheduler.World
 	lost  []string // sorted
-	// taken is what the clusters would get, by resource.
-	taken map[string]Amounts
-	// movable are the keys of the objects that would be placed elsewhere completely.
+	// had is what the clusters in gets had room for, and taken what they would get of it.
+	had, taken map[string]Amounts
+	// movable are the keys of the objects of which all that is lost would have to be placed elsewhere.
 	movable []string
 	// gets is what each cluster would get, in the order of placement.
 	gets map[string][]share
@@ -56,16 +56,41 @@ func FreeIn(c *v1beta1.Cluster) Amounts {
 	return free
 }
 
-// Holds reports whether an object, as it is now, would fit into the room that the loss left, beside all that was placed
-// then, and takes that room. It decides only this object. If it returns false, only a new evaluation of the loss can tell.
-func (r *Room) Holds(o *scheduler.Object, now time.Time) bool {
-	if o.Current == nil || o.Finished || !isIn(o, r.lost) {
+// TakeIfFits reports whether an object, as it is now, fits into the room that a loss left, beside all that was placed then, and takes that room. It decides
+// only this object. If it returns false, only a new evaluation of the loss can tell.
+func (f *Fleet) TakeIfFits(r *Room, o *scheduler.Object, now time.Time) bool {
+	if o.Current == nil || !isIn(o, r.lost) {
 		return true
 	}
-	return r.place(keyOf(o.Kind, o.Namespace, o.Name), o, now)
+	return f.place(r, keyOf(o.Kind, o.Namespace, o.Name), o, now)
 }
 
-// place decides an object against what is left, and takes that. It returns false if not all of it has a place.
+// place decides an object against what is left, and takes that. It returns false if not all of it has a place, even after what it was to get before is given
+// back. That comes second because it is dear.
+func (f *Fleet) place(r *Room, key string, o *scheduler.Object, now time.Time) bool {
+	return o.Finished || r.place(key, o, now) || f.giveBack(r, key) && r.place(key, o, now)
+}
+
+// giveBack gives back what an object was to get. It returns false if that is nothing, or if others have no place after it.
+func (f *Fleet) giveBack(r *Room, key string) (gave bool) {
+	for name, shares := range r.gets {
+		left := slices.DeleteFunc(shares, func(s share) bool { return s.key == key })
+		if len(left) == len(shares) {
+			continue
+		}
+		r.gets[name] = left
+		if c := r.world.Cluster(name); c != nil {
+			if r.world.Ledger.Reset(c); len(f.takeAgain(r, name)) > 0 {
+				return false
+			}
+			r.countTaken(name)
+			gave = true
+		}
+	}
+	return gave
+}
+
+// place is a try of Fleet.place.
 func (r *Room) place(key string, o *scheduler.Object, now time.Time) bool {
 	d := scheduler.Decide(*o, r.world, now)
 	if isIn(o, r.lost) {
@@ -84,11 +109,13 @@ func (r *Room) place(key string, o *scheduler.Object, now time.Time) bool {
 // countTaken counts what a cluster would get.
 func (r *Room) countTaken(cluster string) {
 	delete(r.taken, cluster)
+	delete(r.had, cluster)
 	c := r.world.Cluster(cluster)
 	if c == nil {
 		return // it has left
 	}
-	for resource, n := range FreeIn(c) {
+	r.had[cluster] = FreeIn(c)
+	for resource, n := range r.had[cluster] {
 		left, _ := r.world.Ledger.Free(cluster, resource)
 		if n > left {
 			if r.taken[cluster] == nil {
@@ -104,11 +131,10 @@ func (r *Room) loses(cluster string) bool {
 	return is
 }
 
-// Short reports whether a cluster has become so full that what the loss would give it no longer fits with a tenth to
-// spare. free is as of FreeIn.
+// Short reports whether a cluster has less room than was counted, and what the loss would give it no longer fits with a tenth to spare. free is as of FreeIn.
 func (r *Room) Short(cluster string, free Amounts) bool {
 	for name, n := range r.taken[cluster] {
-		if n > 0 && (free == nil || free[name] < n+n/10) {
+		if n > 0 && (free == nil || free[name] < r.had[cluster][name] && free[name]-n < n/10) {
 			return true
 		}
 	}
@@ -122,13 +148,13 @@ const refitShare = 10
 // have a place. If not, or if more than room has changed since, only a new evaluation can tell, and the Room is of no use any more. The cost is that of
 // deciding the objects that no longer fit.
 func (f *Fleet) Refit(r *Room, now time.Time) bool {
-	if r.rules != f.rules {
+	if r.rules < f.clusterRules {
 		return false
 	}
 	homeless := map[string]bool{}
 	for _, c := range f.clusters {
 		was := r.world.Cluster(c.Name)
-		stuck := newlyStuck(was, c)
+		stuck := slices.DeleteFunc(newlyStuck(was, c), func(key string) bool { return !f.concerns(r, c.Name, key) })
 		if r.loses(c.Name) {
 			if len(stuck) > 0 {
 				return false // the evaluation counted what was stuck there then
@@ -139,9 +165,7 @@ func (f *Fleet) Refit(r *Room, now time.Time) bool {
 			continue
 		}
 		for _, key := range slices.Concat(f.takeAgain(r, c.Name), stuck) {
-			if f.objects[key] != nil {
-				homeless[key] = true
-			}
+			homeless[key] = true
 		}
 		r.countTaken(c.Name)
 		if len(homeless) > 1+len(r.movable)/refitShare {
@@ -149,11 +173,17 @@ func (f *Fleet) Refit(r *Room, now time.Time) bool {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(homeless)) {
-		if !r.place(key, f.objects[key], now) {
+		if o := f.objects[key]; r.rules < f.policyRules[o.Namespace] || !f.place(r, key, o, now) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(f.clusters, func(c *v1beta1.Cluster) bool { return c.Status.Capacity == nil && len(r.gets[c.Name]) > 0 })
+}
+
+// concerns reports whether a cluster has replicas of an object, or would get some.
+func (f *Fleet) concerns(r *Room, cluster, key string) bool {
+	o := f.objects[key]
+	return o != nil && (o.At(cluster) > 0 || slices.ContainsFunc(r.gets[cluster], func(s share) bool { return s.key == key }))
 }
 
 // newlyStuck returns the keys of objects of which a cluster reports more unschedulable pods than before.
@@ -180,7 +210,7 @@ func (f *Fleet) takeAgain(r *Room, cluster string) (homeless []string) {
 	fit := r.gets[cluster][:0]
 	for _, s := range r.gets[cluster] {
 		o := f.objects[s.key]
-		if o == nil || !isIn(o, r.lost) && !f.unsteady[s.key] {
+		if o == nil || o.Finished || !isIn(o, r.lost) && !f.unsteady[s.key] {
 			continue // nothing of it is lost any more
 		}
 		demand := r.world.Ledger.Demand(o.Requests())
@@ -208,12 +238,12 @@ func (f *Fleet) Lacks(r *Room, free map[string]Amounts) corev1.ResourceName {
 			return ""
 		}
 		for _, resource := range resources {
-			room[resource] += has[resource]
+			room[resource] = apportion.Sum(room[resource], has[resource])
 		}
 	}
 	need := f.lossDemand(r)
 	for _, resource := range resources {
-		if need[resource] > room[resource]+room[resource]/10 {
+		if need[resource]-room[resource] > room[resource]/10 {
 			return resource
 		}
 	}
@@ -249,7 +279,7 @@ func (f *Fleet) lossDemand(r *Room) Amounts {
 			case corev1.ResourcePods:
 				one = 1
 			}
-			all[resource] += n * one
+			all[resource] = apportion.Sum(all[resource], apportion.Product(n, max(0, one)))
 		}
 	}
 	return all
