@@ -11,7 +11,7 @@ type Urgency int
 const (
 	// None: no change matters.
 	None Urgency = iota
-	// Stale: room has changed, but still exceeds what the loss needs by a tenth. The numbers may differ, the verdict
+	// Stale: room has changed, and what the loss needs is still there. The numbers may differ, the verdict
 	// hardly.
 	Stale
 	// Changed: an object there, a policy, or a cluster's usability has changed.

@@ -68,7 +68,7 @@ func (f *Fleet) TakeIfFits(r *Room, o *scheduler.Object, now time.Time) bool {
 // place decides an object against what is left, and takes that. It returns false if not all of it has a place, even after what it was to get before is given
 // back. That comes second because it is dear.
 func (f *Fleet) place(r *Room, key string, o *scheduler.Object, now time.Time) bool {
-	return o.Finished || r.place(key, o, now) || f.giveBack(r, key) && r.place(key, o, now)
+	return o.Finished || r.tryPlace(key, o, now) || f.giveBack(r, key) && r.tryPlace(key, o, now)
 }
 
 // giveBack gives back what an object was to get. It returns false if that is nothing, or if others have no place after it.
@@ -90,8 +90,8 @@ func (f *Fleet) giveBack(r *Room, key string) (gave bool) {
 	return gave
 }
 
-// place is a try of Fleet.place.
-func (r *Room) place(key string, o *scheduler.Object, now time.Time) bool {
+// tryPlace decides an object against what is left, and takes that if all of it has a place.
+func (r *Room) tryPlace(key string, o *scheduler.Object, now time.Time) bool {
 	d := scheduler.Decide(*o, r.world, now)
 	if isIn(o, r.lost) {
 		if l := objectLoss(o, &d, r.world, r.lost); l.Unschedulable > 0 || l.Pinned {
