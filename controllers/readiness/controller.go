@@ -129,7 +129,7 @@ func New(o Options) (*Controller, error) {
 		handle, err := held.By(informer).AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) { c.enqueue(r, obj) },
 			UpdateFunc: func(was, is any) {
-				if r == v1beta1.ClustersResource || r == jobs || !held.OnlyStatusDiffers(was, is) { // a Job ends by its status
+				if r == v1beta1.ClustersResource || !held.OnlyStatusDiffers(was, is) || r == jobs && v1beta1.JobEnd(held.Object(was)) != v1beta1.JobEnd(held.Object(is)) {
 					c.enqueue(r, is)
 				}
 			},

@@ -169,6 +169,29 @@ func TestAnEndedJobNeedsNoRoom(t *testing.T) {
 	})
 }
 
+// TestGrowthIsComparedWithLaterRoom: all clusters lose half of their room, which is enough; then an object grows into what is gone.
+func TestGrowthIsComparedWithLaterRoom(t *testing.T) {
+	keeps(t, 3, time.Millisecond, func(k *kept) {
+		time.Sleep(time.Hour)
+		k.update(deployments, deployment(0, 21))
+		time.Sleep(15 * time.Second) // it is evaluated, and may not be again at once
+		for i := range 3 {
+			c := zoned(i, 10)
+			c.Status.Capacity.Free[0].Free["cpu"] = *resource.NewQuantity(2, resource.DecimalSI)
+			k.update(v1beta1.ClustersResource, asObject(t, "Cluster", c))
+		}
+		time.Sleep(2 * time.Second)
+		if d := k.domains["zone.r.z00"]; d.Urgency == plan.Doubt {
+			t.Fatalf("in doubt before it: %+v", d.Standing)
+		}
+		k.update(deployments, deployment(0, 50))
+		time.Sleep(2 * time.Second)
+		if d := k.domains["zone.r.z00"]; d.Urgency != plan.Doubt {
+			t.Errorf("50 are to fit where 40 do, and the zone is not in doubt: %+v", d.Standing)
+		}
+	})
+}
+
 // TestAnExpiredEvaluationIsNotRefitted: then not only room is in doubt.
 func TestAnExpiredEvaluationIsNotRefitted(t *testing.T) {
 	now := time.Now()

@@ -91,6 +91,9 @@ func (c *Controller) updateDomains(clusters []*v1beta1.Cluster, now time.Time) {
 		if !slices.Equal(d.Clusters, one.Clusters) {
 			d.Urgency, d.OnlyRoom = max(d.Urgency, plan.Changed), false
 		}
+		if d.Spec != one.Spec { // a label that makes the same name
+			forgetDomain(d.Spec.Domain())
+		}
 		d.Domain = one
 	}
 	for name, d := range c.domains {
@@ -219,8 +222,13 @@ func (c *Controller) checkObject(k key, now time.Time) {
 		if d.Evaluated.IsZero() || d.Urgency == plan.Doubt && !d.OnlyRoom || d.Evaluated.After(before.since) || plan.Verdict(&d.evaluated).Status == metav1.ConditionFalse {
 			continue
 		}
-		if n := replicasIn(o, d.Clusters); n > 0 && (asksMore || n > replicasIn(before.was, d.Clusters)) && !c.fleet.TakeIfFits(d.room, o, now) {
+		if n := replicasIn(o, d.Clusters); n == 0 || !asksMore && n <= replicasIn(before.was, d.Clusters) {
+			continue
+		}
+		if !c.fleet.TakeIfFits(d.room, o, now) {
 			d.Touch(plan.Doubt, now)
+		} else if slices.ContainsFunc(d.room.Gets(), func(name string) bool { return d.room.Short(name, c.free[name]) }) {
+			d.DoubtRoom(now) // it fits into what was counted, and less is reported
 		}
 	}
 }

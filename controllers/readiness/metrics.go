@@ -66,7 +66,7 @@ func (c *Controller) setMetrics(now time.Time) {
 		}
 		unschedulableGauge.WithLabelValues(name).Set(float64(d.status.Unschedulable))
 		known := d.Evaluated
-		if d.refitted.After(known) {
+		if d.refitted.After(known) && d.Since.IsZero() {
 			known = d.refitted
 		}
 		if d.Urgency == plan.None {

@@ -96,7 +96,7 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 		was := f.usable[c.Name]
 		is := was
 		if was.of != c {
-			is = usable{c, scheduler.Usability(c) + servicednsplan.Usability(c) + fmt.Sprint(failoverplan.Drilled(c))}
+			is = usable{c, scheduler.Usability(c) + servicednsplan.Usability(c) + fmt.Sprint(failoverplan.Drilled(c), c.OutOfService(), c.DeletionTimestamp != nil)}
 		}
 		all = all || is.how != was.how
 		now[c.Name] = is
@@ -109,7 +109,10 @@ func (f *Fleet) SetWorld(clusters []*v1beta1.Cluster, policies []*v1beta1.Placem
 	f.clusters, f.policies, f.usable = clusters, policies, now
 	f.world = scheduler.NewWorld(clusters, policies)
 	f.world.Terse = true
-	if f.rules++; all {
+	if all || len(ruled) > 0 {
+		f.rules++
+	}
+	if all {
 		f.clusterRules, touched.All = f.rules, true
 	}
 	for namespace := range ruled {

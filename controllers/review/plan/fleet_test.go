@@ -196,7 +196,7 @@ func TestRoomThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestWhatIsDecidedAgainGivesBack: an object takes its room once, however often it is decided, and leaves a cluster full that says so again.
+// TestWhatIsDecidedAgainGivesBack: an object takes its room once, however often it is decided.
 func TestWhatIsDecidedAgainGivesBack(t *testing.T) {
 	in := input(t, three(10), replicas("web", `{"east-a":20}`, nil))
 	f := asFleet(&in)
@@ -204,11 +204,6 @@ func TestWhatIsDecidedAgainGivesBack(t *testing.T) {
 	for i := range 3 {
 		if !f.TakeIfFits(room, &in.Objects[0], in.Now) {
 			t.Fatalf("there is no room for it when it is decided for the time %d", i+2)
-		}
-	}
-	for free, want := range map[int64]bool{9: true, 10: false, 11: false} {
-		if got := room.Short("east-b", FreeIn(member("east-b", "east/b", free))); got != want {
-			t.Errorf("10 were counted, all of them are to go there, and %d are reported: short %v", free, got)
 		}
 	}
 	grown := in.Objects[0]
@@ -292,6 +287,38 @@ func TestEndedJobsNeedNoPlace(t *testing.T) {
 	f.SetWorld(fuller, in.Policies)
 	if !f.TakeIfFits(room, &in.Objects[0], in.Now) || !f.Refit(room, in.Now) {
 		t.Error("they are said to find no place")
+	}
+}
+
+// TestRefitAsksForPoliciesAgain: of what would be placed a policy says something else, or has been touched.
+func TestRefitAsksForPoliciesAgain(t *testing.T) {
+	in := input(t, three(42), replicas("web", `{"east-a":20}`, nil))
+	policy := &v1beta1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	in.Policies = []*v1beta1.PlacementPolicy{policy}
+	f := asFleet(&in)
+	room := f.Lose([]string{"east-a"}, in.Now).Room
+	touched, other := policy.DeepCopy(), policy.DeepCopy()
+	touched.Annotations, other.Spec.Clusters = map[string]string{"a": "b"}, &v1beta1.ClusterAffinity{Names: []string{"east-a"}}
+	if f.SetWorld(in.Clusters, []*v1beta1.PlacementPolicy{touched}); !f.Refit(room, in.Now) {
+		t.Error("a touched policy keeps it from being refitted")
+	}
+	if f.SetWorld(in.Clusters, []*v1beta1.PlacementPolicy{other}); f.Refit(room, in.Now) {
+		t.Error("refitted, and the policy confines it to the lost cluster")
+	}
+}
+
+// TestTheEndOfADrainAffectsAll: a drained cluster counts otherwise among those that vanish, and only its annotation says that it is one.
+func TestTheEndOfADrainAffectsAll(t *testing.T) {
+	in := input(t, three(42))
+	draining := in.Clusters[0]
+	draining.Spec.Taints = []corev1.Taint{{Key: v1beta1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}, {Key: v1beta1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}
+	draining.Annotations = map[string]string{v1beta1.DrainAnnotation: `{"cordoned":true}`}
+	f := asFleet(&in)
+	drained := slices.Clone(in.Clusters)
+	drained[0] = draining.DeepCopy()
+	drained[0].Annotations[v1beta1.DrainAnnotation] = `{"cordoned":true,"empty":true}`
+	if got := f.SetWorld(drained, nil); !got.All || draining.OutOfService() == drained[0].OutOfService() {
+		t.Errorf("%s, then %s: %+v", draining.OutOfService(), drained[0].OutOfService(), got)
 	}
 }
 

@@ -80,7 +80,7 @@ func (f *Fleet) Lose(lost []string, now time.Time) Loss {
 	}
 	l.Names, l.NamesLost = f.namesLost(&in, then, lost)
 	l.Headroom = headroom(then, w, lost)
-	l.Room = &Room{world: w, lost: lost, had: map[string]Amounts{}, taken: map[string]Amounts{}, movable: movable, gets: gets, rules: f.rules}
+	l.Room = &Room{world: w, lost: lost, taken: map[string]Amounts{}, movable: movable, gets: gets, rules: f.rules}
 	for name := range gets {
 		l.Room.countTaken(name)
 	}

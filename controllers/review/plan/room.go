@@ -16,8 +16,8 @@ import (
 type Room struct {
 	world *scheduler.World
 	lost  []string // sorted
-	// had is what the clusters in gets had room for, and taken what they would get of it.
-	had, taken map[string]Amounts
+	// taken is what the clusters would get, by resource.
+	taken map[string]Amounts
 	// movable are the keys of the objects of which all that is lost would have to be placed elsewhere.
 	movable []string
 	// gets is what each cluster would get, in the order of placement.
@@ -109,13 +109,11 @@ func (r *Room) tryPlace(key string, o *scheduler.Object, now time.Time) bool {
 // countTaken counts what a cluster would get.
 func (r *Room) countTaken(cluster string) {
 	delete(r.taken, cluster)
-	delete(r.had, cluster)
 	c := r.world.Cluster(cluster)
 	if c == nil {
 		return // it has left
 	}
-	r.had[cluster] = FreeIn(c)
-	for resource, n := range r.had[cluster] {
+	for resource, n := range FreeIn(c) {
 		left, _ := r.world.Ledger.Free(cluster, resource)
 		if n > left {
 			if r.taken[cluster] == nil {
@@ -131,10 +129,11 @@ func (r *Room) loses(cluster string) bool {
 	return is
 }
 
-// Short reports whether a cluster has less room than was counted, and what the loss would give it no longer fits with a tenth to spare. free is as of FreeIn.
+// Short reports whether a cluster has become so full that what the loss would give it no longer fits with a tenth to
+// spare. free is as of FreeIn.
 func (r *Room) Short(cluster string, free Amounts) bool {
 	for name, n := range r.taken[cluster] {
-		if n > 0 && (free == nil || free[name] < r.had[cluster][name] && free[name]-n < n/10) {
+		if n > 0 && (free == nil || free[name]-n < n/10) {
 			return true
 		}
 	}
@@ -148,7 +147,7 @@ const refitShare = 10
 // have a place. If not, or if more than room has changed since, only a new evaluation can tell, and the Room is of no use any more. The cost is that of
 // deciding the objects that no longer fit.
 func (f *Fleet) Refit(r *Room, now time.Time) bool {
-	if r.rules < f.clusterRules {
+	if r.rules < f.clusterRules || r.rules < f.rules && f.ruledAnew(r) {
 		return false
 	}
 	homeless := map[string]bool{}
@@ -173,11 +172,21 @@ func (f *Fleet) Refit(r *Room, now time.Time) bool {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(homeless)) {
-		if o := f.objects[key]; r.rules < f.policyRules[o.Namespace] || !f.place(r, key, o, now) {
+		if !f.place(r, key, f.objects[key], now) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(f.clusters, func(c *v1beta1.Cluster) bool { return c.Status.Capacity == nil && len(r.gets[c.Name]) > 0 })
+}
+
+// ruledAnew reports whether a policy may have changed of what would be placed.
+func (f *Fleet) ruledAnew(r *Room) bool {
+	for _, shares := range r.gets {
+		if slices.ContainsFunc(shares, func(s share) bool { o := f.objects[s.key]; return o != nil && r.rules < f.policyRules[o.Namespace] }) {
+			return true
+		}
+	}
+	return false
 }
 
 // concerns reports whether a cluster has replicas of an object, or would get some.
