@@ -71,7 +71,7 @@ func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
 		free[0] = math.MaxInt32 // a report without pods does not limit them
 		for name, q := range n.Free {
 			if at, known := l.index[name]; known {
-				free[at] = max(0, resourceUnits(name, q))
+				free[at] = max(0, Units(name, q))
 			}
 		}
 		out = append(out, class{nodes: int64(max(0, n.Nodes)), free: free})
@@ -79,7 +79,8 @@ func (l *Ledger) classes(nodes []v1beta1.NodeClass) []class {
 	return out
 }
 
-func resourceUnits(name corev1.ResourceName, q resource.Quantity) int64 {
+// Units returns an amount of a resource as a Ledger counts it: thousandths of a cpu, whole units of all else.
+func Units(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
 	}
@@ -93,7 +94,7 @@ func (l *Ledger) Limits() bool { return len(l.rooms) > 0 }
 func (l *Ledger) Demand(requests corev1.ResourceList) Demand {
 	d := Demand{amounts: []amount{{at: 0, n: 1}}, nonempty: true}
 	for name, q := range requests {
-		n := resourceUnits(name, q)
+		n := Units(name, q)
 		at, ok := l.index[name]
 		if n <= 0 || name == corev1.ResourcePods {
 			continue

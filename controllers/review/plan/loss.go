@@ -9,6 +9,7 @@ import (
 	"federation/apiserver/apis/federation/v1beta1"
 	failoverplan "federation/controllers/failover/plan"
 	"federation/scheduler"
+	"federation/scheduler/apportion"
 )
 
 // Loss is what a long loss of some clusters would do.
@@ -173,9 +174,7 @@ func roomOf(c *v1beta1.Cluster, w *scheduler.World, r corev1.ResourceName) (has,
 		return 0, 0, false
 	}
 	q, told := c.Status.Capacity.Allocatable[r]
-	if has = q.Value(); r == corev1.ResourceCPU {
-		has = q.MilliValue()
-	}
+	has = apportion.Units(r, q)
 	left, ok = w.Ledger.Free(c.Name, r)
 	return has, min(left, has), ok && told && has > 0
 }

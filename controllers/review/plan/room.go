@@ -280,12 +280,8 @@ func (f *Fleet) lossDemand(r *Room) Amounts {
 		}
 		requests := o.Requests()
 		for _, resource := range resources {
-			q := requests[resource]
-			one := q.Value()
-			switch resource {
-			case corev1.ResourceCPU:
-				one = q.MilliValue()
-			case corev1.ResourcePods:
+			one := apportion.Units(resource, requests[resource])
+			if resource == corev1.ResourcePods {
 				one = 1
 			}
 			all[resource] = apportion.Sum(all[resource], apportion.Product(n, max(0, one)))
